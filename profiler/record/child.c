@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profiler/tool/launch.h"
 #include "runtime/base/assert.h"
 
 static const int child_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -21,7 +20,7 @@ __attribute__((noreturn)) static void child_become(const tide_child *child, char
                                                    const char *const *variables, int tell)
 {
     bool set = true;
-    tool_signals_give_back();
+    (void)signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &child->before, NULL);
     for (; set && *variables != NULL; variables += 2)
         set = setenv(variables[0], variables[1], 1) == 0;

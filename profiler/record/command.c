@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-enum { RECORD_PERIOD_MS = 100, RECORD_PERIOD_MAX_MS = 3600000 };
 enum { RECORD_SOON_MS = 5 };      /* between tries, until it listens              */
 enum { RECORD_ANSWER_MS = 2000 }; /* for an answer; signals wait for so long, too */
 
@@ -146,62 +144,6 @@ static void record_take_last(record_job *job)
 
 /* ---- the command ---- */
 
-static int record_usage(int code)
-{
-    fputs("usage: tidepool record [-p MS] [-d FOLDER] -o FILE [--] PROGRAM [ARGUMENT]...\n\n"
-          "Runs the program with TIDEPOOL_LISTEN=1, keeps its facts and events in FILE, the last "
-          "as it\n"
-          "ends, and ends as the program ends: with its status, or 128 and its signal.\n\n"
-          "  -o, --output FILE    where the record goes, once it is whole\n"
-          "  -p, --period MS      milliseconds from look to look (100)\n"
-          "  -d, --folder FOLDER  look for its socket there\n"
-          "  -h, --help           print this\n",
-          code == TOOL_OK ? stdout : stderr);
-    return code;
-}
-
-static bool record_read_period(const char *text, int *ms)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end != 0 || value < 1 || value > RECORD_PERIOD_MAX_MS)
-        return false;
-    *ms = (int)value;
-    return true;
-}
-
-/* -1: go on. */
-static int record_options(record_job *job, int count, char **args)
-{
-    static const struct option words[] = {{"output", required_argument, NULL, 'o'},
-                                          {"period", required_argument, NULL, 'p'},
-                                          {"folder", required_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    optind = 0;
-    opterr = 0;
-    for (int letter; (letter = getopt_long(count, args, "+o:p:d:h", words, NULL)) != -1;) {
-        switch (letter) {
-        case 'o': job->path = optarg; break;
-        case 'd': job->folder = optarg; break;
-        case 'h': return record_usage(TOOL_OK);
-        case 'p':
-            if (record_read_period(optarg, &job->period_ms))
-                break;
-            return tool_complain(TOOL_USAGE, "record: '%.40s' is no period in milliseconds",
-                                 optarg);
-        default: return tool_complain(TOOL_USAGE, "record: see tidepool record --help");
-        }
-    }
-    job->args = args + optind;
-    if (job->path == NULL || job->args[0] == NULL)
-        return tool_complain(TOOL_USAGE, "record: name a file (-o FILE) and a program");
-    if (strcmp(job->path, "-") == 0)
-        return tool_complain(TOOL_USAGE, "record: name a file, not '-': the standard output is the "
-                                         "program's");
-    return -1;
-}
-
 static int record_run(record_job *job)
 {
     int error = record_start(job);
@@ -236,12 +178,17 @@ static int record_run(record_job *job)
 
 int tool_record(int count, char **args)
 {
-    record_job job = {.period_ms = RECORD_PERIOD_MS};
-    int code = record_options(&job, count, args);
-    if (code >= 0)
-        return code;
-    if (!tide_output_open(&job.output, job.path))
-        return TOOL_NO;
-    tide_assert(job.args[0] != NULL && job.period_ms > 0);
-    return record_run(&job);
+    tool_options options;
+    int code = tool_options_read(&count, args, "+opd", 1, -1, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    if (options.output == NULL || strcmp(options.output, "-") == 0)
+        return tool_complain(TOOL_USAGE, "record: name a file for it: -o FILE; the standard output "
+                                         "is the program's");
+    record_job job = {.path = options.output,
+                      .folder = options.folder,
+                      .period_ms = options.period_ms,
+                      .args = args + 1};
+    args[count] = NULL;
+    return tide_output_open(&job.output, job.path) ? record_run(&job) : TOOL_NO;
 }

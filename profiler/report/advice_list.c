@@ -41,14 +41,3 @@ double tide_advice_share(const tide_history *history, double cost_ns)
         busy = tide_history_duration(history);
     return cost_ns >= busy ? 1 : cost_ns / busy;
 }
-
-const char *tide_advice_bytes(char out[TIDE_ADVICE_BYTES], double bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t unit = 0;
-    for (; bytes >= 1024 && unit < 4; unit++)
-        bytes /= 1024;
-    snprintf(out, TIDE_ADVICE_BYTES, unit == 0 ? "%.0f %s" : "%.3g %s", bytes < 1e6 ? bytes : 1e6,
-             units[unit]);
-    return out;
-}

@@ -4,8 +4,10 @@
 #define TIDEPOOL_PROFILER_REPORT_ADVICE_LIST_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "profiler/report/history.h"
+#include "profiler/tool/print.h"
 
 /* Most that is said; the rest would be read by nobody. */
 enum { TIDE_ADVICE_MAX = 24 };
@@ -30,6 +32,9 @@ typedef struct tide_advice {
     uint64_t site;     /* its id, or 0                   */
 } tide_advice;
 
+/* Writes into a text of a piece of advice; what has no room is cut. */
+#define TIDE_SAY(text, ...) snprintf(text, sizeof(text), __VA_ARGS__)
+
 typedef struct tide_advice_list {
     tide_advice each[TIDE_ADVICE_MAX];
     size_t count, room_lacked; /* pieces for which there was no room: the least important */
@@ -41,9 +46,5 @@ void tide_advice_put(tide_advice_list *list, const tide_advice *advice);
 /* The part of `cost_ns` in the processor time of the program, at most 1; where a record has none,
  * in the time that it lasted. */
 double tide_advice_share(const tide_history *history, double cost_ns);
-
-/* "12.5 MiB" in a place of the caller's. */
-enum { TIDE_ADVICE_BYTES = 24 };
-const char *tide_advice_bytes(char out[TIDE_ADVICE_BYTES], double bytes);
 
 #endif

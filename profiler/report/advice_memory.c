@@ -16,8 +16,8 @@ static void memory_subject(const tide_thing *thing, const char *noun, tide_advic
     char name[64], thread[32];
     tide_value_plain(name, sizeof name, tide_value_text(thing->last, "name"));
     tide_value_plain(thread, sizeof thread, tide_value_text(thing->last, "thread_name"));
-    snprintf(advice->subject, sizeof advice->subject, "%s %s%s%s%s", noun, name,
-             thread[0] != 0 ? " (thread " : "", thread, thread[0] != 0 ? ")" : "");
+    TIDE_SAY(advice->subject, "%s %s%s%s%s", noun, name, thread[0] != 0 ? " (thread " : "", thread,
+             thread[0] != 0 ? ")" : "");
 }
 
 /* The most that it held in one of three parts of the record. */
@@ -39,7 +39,7 @@ static void pool_advise_growth(const tide_history *history, const tide_thing *po
                                tide_advice_list *out)
 {
     tide_advice advice = {.grade = TIDE_GRADE_SLOW};
-    char a[TIDE_ADVICE_BYTES], b[TIDE_ADVICE_BYTES];
+    char a[TOOL_BYTES_TEXT], b[TOOL_BYTES_TEXT];
     double most[3];
     for (int part = 0; part < 3; part++)
         most[part] = memory_most(history, pool, part, false);
@@ -47,14 +47,13 @@ static void pool_advise_growth(const tide_history *history, const tide_thing *po
         most[1] < 1.1 * most[0] || most[2] < 1.1 * most[1])
         return;
     memory_subject(pool, "pool", &advice);
-    snprintf(advice.what, sizeof advice.what, "It was still growing when the record ended.");
-    snprintf(
-        advice.why, sizeof advice.why,
+    TIDE_SAY(advice.what, "It was still growing when the record ended.");
+    TIDE_SAY(
+        advice.why,
         "Most held in the first third of the record: %s, in the last: %s; %.0f levels are open.",
-        tide_advice_bytes(a, most[0]), tide_advice_bytes(b, most[2]),
-        tide_value_number(pool->last, "depth"));
-    snprintf(
-        advice.instead, sizeof advice.instead,
+        tool_bytes(most[0], a), tool_bytes(most[2], b), tide_value_number(pool->last, "depth"));
+    TIDE_SAY(
+        advice.instead,
         "Arrays acquired outside of every scope, or in one that never ends, stay. Open a scope in "
         "the loop's body; tide_pool_print tells which types it is.");
     tide_advice_put(out, &advice);
@@ -64,7 +63,7 @@ static void pool_advise_idle(const tide_history *history, const tide_thing *pool
                              tide_advice_list *out)
 {
     tide_advice advice = {.grade = TIDE_GRADE_SLOW};
-    char a[TIDE_ADVICE_BYTES], b[TIDE_ADVICE_BYTES];
+    char a[TOOL_BYTES_TEXT], b[TOOL_BYTES_TEXT];
     double held = tide_value_number(pool->last, "held_bytes"), live = 0;
     for (int part = 0; part < 3; part++) {
         double most = memory_most(history, pool, part, true);
@@ -74,14 +73,13 @@ static void pool_advise_idle(const tide_history *history, const tide_thing *pool
         held < 4 * live)
         return;
     memory_subject(pool, "pool", &advice);
-    snprintf(advice.what, sizeof advice.what, "It holds %s and was never seen to use more than %s.",
-             tide_advice_bytes(a, held), tide_advice_bytes(b, live));
-    snprintf(advice.why, sizeof advice.why,
-             "%.0f looks at it; slots keep the greatest length they ever had.",
+    TIDE_SAY(advice.what, "It holds %s and was never seen to use more than %s.",
+             tool_bytes(held, a), tool_bytes(live, b));
+    TIDE_SAY(advice.why, "%.0f looks at it; slots keep the greatest length they ever had.",
              (double)history->documents);
-    snprintf(advice.instead, sizeof advice.instead,
+    TIDE_SAY(advice.instead,
              "After a rare large round call tide_pool_trim, or set `auto_trim` to 1.");
-    snprintf(advice.code, sizeof advice.code, "tide_pool_trim(pool, TIDE_ALL_TYPES);");
+    TIDE_SAY(advice.code, "tide_pool_trim(pool, TIDE_ALL_TYPES);");
     tide_advice_put(out, &advice);
 }
 
@@ -96,14 +94,13 @@ static void pool_advise_churn(const tide_history *history, const tide_thing *poo
     if (history->documents < 2 || churn < 1000 || churn / seconds < 50)
         return;
     memory_subject(pool, "pool", &advice);
-    snprintf(advice.what, sizeof advice.what, "It allocates and releases %.3g times a second.",
-             churn / seconds);
-    snprintf(
-        advice.why, sizeof advice.why,
+    TIDE_SAY(advice.what, "It allocates and releases %.3g times a second.", churn / seconds);
+    TIDE_SAY(
+        advice.why,
         "%.3g allocations and %.3g releases in %.3g s. A pool that fits its loop does neither.",
         made, gone, seconds);
-    snprintf(
-        advice.instead, sizeof advice.instead, "%s",
+    TIDE_SAY(
+        advice.instead, "%s",
         tide_value_flag(pool->last, "disabled")
             ? "It is a disabled pool: each acquire is an allocation. Take TIDEPOOL_DISABLE away."
             : "Is it made, trimmed or reset in each round? Keep it, and let scopes rewind it.");
@@ -113,17 +110,16 @@ static void pool_advise_churn(const tide_history *history, const tide_thing *poo
 static void pool_advise_limit(const tide_thing *pool, tide_advice_list *out)
 {
     tide_advice advice = {.grade = TIDE_GRADE_SLOW};
-    char a[TIDE_ADVICE_BYTES], b[TIDE_ADVICE_BYTES];
+    char a[TOOL_BYTES_TEXT], b[TOOL_BYTES_TEXT];
     double limit = tide_value_number(pool->last, "limit_bytes");
     double peak = tide_value_number(pool->last, "peak_bytes");
     if (limit <= 0 || peak < 0.9 * limit)
         return;
     memory_subject(pool, "pool", &advice);
-    snprintf(advice.what, sizeof advice.what, "It is near its limit: %s of %s were held.",
-             tide_advice_bytes(a, peak), tide_advice_bytes(b, limit));
-    snprintf(advice.why, sizeof advice.why, "At its limit an acquire fails and gives NULL.");
-    snprintf(advice.instead, sizeof advice.instead,
-             "Raise the limit of the pool, or acquire less within one scope.");
+    TIDE_SAY(advice.what, "It is near its limit: %s of %s were held.", tool_bytes(peak, a),
+             tool_bytes(limit, b));
+    TIDE_SAY(advice.why, "At its limit an acquire fails and gives NULL.");
+    TIDE_SAY(advice.instead, "Raise the limit of the pool, or acquire less within one scope.");
     tide_advice_put(out, &advice);
 }
 
@@ -137,12 +133,12 @@ static void pool_advise_checks(const tide_things *pools, tide_advice_list *out)
     }
     if (checked + disabled == 0)
         return;
-    snprintf(advice.subject, sizeof advice.subject, "this record");
-    snprintf(advice.what, sizeof advice.what, "Its times are not those of a normal run.");
-    snprintf(advice.why, sizeof advice.why,
+    TIDE_SAY(advice.subject, "this record");
+    TIDE_SAY(advice.what, "Its times are not those of a normal run.");
+    TIDE_SAY(advice.why,
              "Of %zu pools %zu looked for misuse (check level 1 or 2), and %zu were disabled.",
              pools->count, checked, disabled);
-    snprintf(advice.instead, sizeof advice.instead,
+    TIDE_SAY(advice.instead,
              "Record once more without TIDEPOOL_CHECK and TIDEPOOL_DISABLE before you draw "
              "conclusions.");
     tide_advice_put(out, &advice);
@@ -161,15 +157,14 @@ static void buffers_advise_misses(const tide_history *history, const tide_thing 
     if (hits + misses < 1000 || misses < 0.1 * (hits + misses))
         return;
     memory_subject(buffers, "buffers", &advice);
-    snprintf(advice.what, sizeof advice.what,
-             "%.2g %% of its requests are not served from the cache.",
+    TIDE_SAY(advice.what, "%.2g %% of its requests are not served from the cache.",
              100 * misses / (hits + misses));
-    snprintf(advice.why, sizeof advice.why,
+    TIDE_SAY(advice.why,
              "%.3g hits, %.3g misses; %.3g released buffers found no room, %.3g were freed because "
              "the device "
              "was short.",
              hits, misses, dropped, pressed);
-    snprintf(advice.instead, sizeof advice.instead, "%s",
+    TIDE_SAY(advice.instead, "%s",
              pressed > 0 ? "The device has too little memory for what the program holds at once."
              : dropped > 0
                  ? "Raise bytes_max (or count_max) of the instance."
@@ -180,18 +175,17 @@ static void buffers_advise_misses(const tide_history *history, const tide_thing 
 static void buffers_advise_rounding(const tide_thing *buffers, tide_advice_list *out)
 {
     tide_advice advice = {.grade = TIDE_GRADE_SLOW};
-    char a[TIDE_ADVICE_BYTES];
+    char a[TOOL_BYTES_TEXT];
     double asked = tide_value_number(buffers->last, "asked_bytes");
     double given = tide_value_number(buffers->last, "given_bytes");
     if (asked < memory_worth || given < 1.3 * asked)
         return;
     memory_subject(buffers, "buffers", &advice);
-    snprintf(advice.what, sizeof advice.what, "It gives %.0f %% more memory than it is asked for.",
+    TIDE_SAY(advice.what, "It gives %.0f %% more memory than it is asked for.",
              100 * (given / asked - 1));
-    snprintf(advice.why, sizeof advice.why,
-             "%s were asked for; sizes are rounded by the instance's policy.",
-             tide_advice_bytes(a, asked));
-    snprintf(advice.instead, sizeof advice.instead,
+    TIDE_SAY(advice.why, "%s were asked for; sizes are rounded by the instance's policy.",
+             tool_bytes(asked, a));
+    TIDE_SAY(advice.instead,
              "TIDE_BUFFERS_STEPS rounds by 25 %% at most; tidepool-replay compares the policies on "
              "a trace.");
     tide_advice_put(out, &advice);
@@ -206,12 +200,11 @@ static void buffers_advise_wrong(const tide_history *history, const tide_thing *
     if (refused == 0 && failed == 0)
         return;
     memory_subject(buffers, "buffers", &advice);
-    snprintf(advice.what, sizeof advice.what, "%s.",
+    TIDE_SAY(advice.what, "%s.",
              refused > 0 ? "The program released or used buffers that it no longer owned"
                          : "Requests got no memory");
-    snprintf(advice.why, sizeof advice.why, "%.3g handles were refused, %.3g requests failed.",
-             refused, failed);
-    snprintf(advice.instead, sizeof advice.instead, "%s",
+    TIDE_SAY(advice.why, "%.3g handles were refused, %.3g requests failed.", refused, failed);
+    TIDE_SAY(advice.instead, "%s",
              refused > 0
                  ? "A buffer is released once, by the last who uses it; TIDEPOOL_CHECK=1 under a "
                    "sanitizer shows who is too late."

@@ -29,18 +29,6 @@ typedef struct site_view {
     double slower_ns;            /* of a use by the general path, 0: not known             */
 } site_view;
 
-static double site_rival(const json_t *site, const char *tier)
-{
-    const json_t *rival;
-    size_t i;
-    json_array_foreach(json_object_get(site, "rivals"), i, rival)
-    {
-        if (strcmp(tide_value_text(rival, "tier"), tier) == 0)
-            return tide_value_number(rival, "ns");
-    }
-    return strcmp(tide_value_text(site, "tier"), tier) == 0 ? tide_value_number(site, "use_ns") : 0;
-}
-
 static site_view site_viewed(const tide_history *history, const tide_thing *thing)
 {
     site_view site = {
@@ -52,8 +40,8 @@ static site_view site_viewed(const tide_history *history, const tide_thing *thin
         .uses = tide_history_grown(history, thing, "uses"),
         .misses = tide_history_grown(history, thing, "misses"),
         .use_ns = tide_value_number(thing->last, "use_ns"),
-        .faster_ns = site_rival(thing->last, "compiled"),
-        .slower_ns = site_rival(thing->last, "full"),
+        .faster_ns = tide_history_use_ns(thing->last, "compiled"),
+        .slower_ns = tide_history_use_ns(thing->last, "full"),
     };
     tide_value_plain(site.name, sizeof site.name, tide_value_text(thing->last, "name"));
     return site;
@@ -65,10 +53,10 @@ static void site_subject(const site_view *site, tide_advice *advice)
     const char *path = tide_value_text(site->last, "file"), *slash = strrchr(path, '/');
     tide_value_plain(file, sizeof file, slash != NULL ? slash + 1 : path);
     if (file[0] != 0)
-        snprintf(advice->subject, sizeof advice->subject, "%s (%s:%.0f)", site->name, file,
+        TIDE_SAY(advice->subject, "%s (%s:%.0f)", site->name, file,
                  tide_value_number(site->last, "line"));
     else
-        snprintf(advice->subject, sizeof advice->subject, "%s", site->name);
+        TIDE_SAY(advice->subject, "%s", site->name);
     advice->site = site->thing->id;
 }
 
@@ -138,15 +126,15 @@ static bool site_list_types(const json_t *types, char *words, char *code, size_t
 static const char *site_typed_form(const site_view *site, const char *types, tide_advice *advice)
 {
     if (strcmp(site->kind, "scope") == 0) {
-        snprintf(advice->code, sizeof advice->code, "TIDE_SCOPE_TYPES(pool%.350s);", types);
+        TIDE_SAY(advice->code, "TIDE_SCOPE_TYPES(pool%.350s);", types);
         return "TIDE_SCOPE_TYPES";
     }
     if (strcmp(site->kind, "frame") == 0) {
-        snprintf(advice->code, sizeof advice->code, "TIDE_FRAME(pool%.350s);", types);
+        TIDE_SAY(advice->code, "TIDE_FRAME(pool%.350s);", types);
         return "TIDE_FRAME";
     }
     tide_assert(strcmp(site->kind, "acquire") == 0 && types[0] == ',');
-    snprintf(advice->code, sizeof advice->code, "tide_acquire(pool%.350s, n)", types);
+    TIDE_SAY(advice->code, "tide_acquire(pool%.350s, n)", types);
     return "tide_acquire";
 }
 
@@ -174,8 +162,7 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
         site->uses < ADVICE_HOT * tide_history_duration(site->history) / 1e9)
         return false; /* nothing was measured, and nobody would notice */
     const char *form = site_typed_form(site, types, &advice);
-    int length = snprintf(advice.what, sizeof advice.what, "`%s` always takes %.100s: %s ",
-                          site->name, words, form);
+    int length = TIDE_SAY(advice.what, "`%s` always takes %.100s: %s ", site->name, words, form);
     if (advice.use_ns >= 0.05)
         snprintf(advice.what + length, sizeof advice.what - (size_t)length,
                  "saves %.2g ns a use%s.", advice.use_ns, site_share(&advice, share, sizeof share));
@@ -183,7 +170,7 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
         snprintf(advice.what + length, sizeof advice.what - (size_t)length,
                  "needs no learning for it.");
     length =
-        snprintf(advice.why, sizeof advice.why,
+        TIDE_SAY(advice.why,
                  "%.3g uses in the record, %.0f of them with other types; it runs its %.12s plan",
                  site->uses, site->misses, tier);
     if (advice.use_ns >= 0.05)
@@ -192,7 +179,7 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
                  site->faster_ns);
     else
         snprintf(advice.why + length, sizeof advice.why - (size_t)length, ".");
-    snprintf(advice.instead, sizeof advice.instead,
+    TIDE_SAY(advice.instead,
              "Name the types where the site stands: %s is inlined, and at least as fast as code "
              "compiled later.",
              form);
@@ -211,20 +198,19 @@ static void site_advise_misses(const site_view *site, tide_advice_list *out)
     site_subject(site, &advice);
     bool both = site->slower_ns > 0 && site->use_ns > 0;
     site_cost(site, &advice, both ? site->slower_ns - site->use_ns : 0, site->misses);
-    snprintf(advice.what, sizeof advice.what,
-             "%.2g %% of the uses of `%s` are not what its plan is for%s.",
+    TIDE_SAY(advice.what, "%.2g %% of the uses of `%s` are not what its plan is for%s.",
              site->uses > 0 ? 100 * site->misses / site->uses : 100, site->name,
              site_share(&advice, share, sizeof share));
-    snprintf(
-        advice.why, sizeof advice.why,
+    TIDE_SAY(
+        advice.why,
         "A guard failed in %.3g of %.3g uses, which then took the general path; %.0f plans were "
         "published for it so far.",
         site->misses, site->uses, tide_value_number(site->last, "generation"));
-    snprintf(advice.instead, sizeof advice.instead,
+    TIDE_SAY(advice.instead,
              "Does it serve callers of different types? Give each a site of its own, so that each "
              "learns "
              "its own types; or declare all types with tide_site_declare.");
-    snprintf(advice.code, sizeof advice.code, "TIDE_SCOPE_NAMED(pool, \"%s: sums\");", site->name);
+    TIDE_SAY(advice.code, "TIDE_SCOPE_NAMED(pool, \"%s: sums\");", site->name);
     if (strcmp(site->kind, "scope") != 0)
         advice.code[0] = 0;
     advice.use_ns = 0; /* of a miss, not of a use */
@@ -286,18 +272,18 @@ static void site_advise_reason(const site_view *site, tide_advice_list *out)
         return;
     site_subject(site, &advice);
     site_cost(site, &advice, known ? site->use_ns - site->faster_ns : 0, site->uses);
-    snprintf(advice.what, sizeof advice.what, "`%s` %s%s%s.", site->name, reason->why,
+    TIDE_SAY(advice.what, "`%s` %s%s%s.", site->name, reason->why,
              known ? ", and code would be faster" : "", site_share(&advice, share, sizeof share));
     if (known)
-        snprintf(advice.why, sizeof advice.why,
+        TIDE_SAY(advice.why,
                  "%.3g uses in the record; one takes %.1f ns by its %.12s plan, and would take "
                  "%.1f ns by "
                  "code.",
                  site->uses, site->use_ns, tide_value_text(site->last, "tier"), site->faster_ns);
     else
-        snprintf(advice.why, sizeof advice.why, "%.3g uses in the record, by its %.12s plan.",
-                 site->uses, tide_value_text(site->last, "tier"));
-    snprintf(advice.instead, sizeof advice.instead, "%s", reason->instead);
+        TIDE_SAY(advice.why, "%.3g uses in the record, by its %.12s plan.", site->uses,
+                 tide_value_text(site->last, "tier"));
+    TIDE_SAY(advice.instead, "%s", reason->instead);
     tide_advice_put(out, &advice);
 }
 
@@ -313,13 +299,11 @@ static void site_advise_compiles(const site_view *site, tide_advice_list *out)
     site_subject(site, &advice);
     site_cost(site, &advice, spent - saved, 1);
     advice.use_ns = 0;
-    snprintf(advice.what, sizeof advice.what,
-             "Compiling `%s` has cost more than it has saved so far%s.", site->name,
+    TIDE_SAY(advice.what, "Compiling `%s` has cost more than it has saved so far%s.", site->name,
              site_share(&advice, share, sizeof share));
-    snprintf(advice.why, sizeof advice.why,
-             "%.0f compiles took %.0f ms and saved %.0f ms in the record.",
+    TIDE_SAY(advice.why, "%.0f compiles took %.0f ms and saved %.0f ms in the record.",
              tide_history_grown(site->history, site->thing, "compiles"), spent / 1e6, saved / 1e6);
-    snprintf(advice.instead, sizeof advice.instead,
+    TIDE_SAY(advice.instead,
              "In short runs: set `break_even` higher. In long ones this evens out.");
     tide_advice_put(out, &advice);
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "profiler/record/value.h"
-#include "profiler/report/data.h"
 #include "profiler/tool/launch.h"
 #include "runtime/base/assert.h"
 
@@ -22,26 +21,15 @@ static json_t *code_of(const char *stager, const tide_thing *thing)
     return code;
 }
 
-/* NULL: none has this id. */
-static tide_thing *code_site(const tide_history *history, uint64_t id)
-{
-    for (size_t i = 0; i < history->sites.count; i++)
-        if (history->sites.each[i]->id == id)
-            return history->sites.each[i];
-    return NULL;
-}
-
 void tide_code_make(tide_history *history)
 {
     char stager[PATH_MAX];
-    uint64_t ids[TIDE_CODE_SITES];
-    size_t count = tide_data_first_sites(history, ids, TIDE_CODE_SITES);
     bool found = tool_find_stager(stager);
-    tide_assert(count <= TIDE_CODE_SITES);
-    for (size_t i = 0; found && i < count; i++) {
-        tide_thing *thing = code_site(history, ids[i]);
-        tide_assert(thing != NULL); /* the ids are of this history */
+    tide_history_sort(history);
+    for (size_t i = 0; found && i < history->sites.count && i < TIDE_CODE_SITES; i++) {
+        tide_thing *thing = history->sites.each[i];
         if (thing->code != NULL && thing->machine == NULL)
             thing->machine = code_of(stager, thing);
+        tide_assert(thing->code == NULL || thing->machine != NULL);
     }
 }

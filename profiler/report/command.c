@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
 #include "profiler/record/output.h"
 #include "profiler/report/advice.h"
 #include "profiler/report/code.h"
@@ -12,6 +13,7 @@
 #include "profiler/report/pprof.h"
 #include "profiler/report/trace.h"
 #include "profiler/tool/clean.h"
+#include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
@@ -51,9 +53,7 @@ static void report_print_one(const tide_advice *advice, size_t number)
 
 static int report_print(const tide_history *history)
 {
-    tide_advice_list *found = malloc(sizeof *found);
-    if (found == NULL)
-        return tool_complain(TOOL_NO, "memory is short");
+    tide_advice_list *found = tide_need(malloc(sizeof *found));
     tide_advice_of(history, found);
     for (size_t i = 0; i < found->count; i++)
         report_print_one(&found->each[i], i + 1);
@@ -65,32 +65,26 @@ static int report_print(const tide_history *history)
     return TOOL_OK;
 }
 
-static int report_print_json(const tide_history *history, const char *damage)
+static int report_print_json(tide_history *history, const char *damage)
 {
     static const tide_data_limits all = {TIDE_HISTORY_THINGS, TIDE_HISTORY_THINGS,
                                          TIDE_HISTORY_THINGS, TIDE_HISTORY_EVENTS,
                                          TIDE_HISTORY_POINTS, TIDE_CODE_SITES};
     json_t *data = tide_data_of(history, damage, &all);
-    char *text = data != NULL ? json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    tool_print_json(data);
     json_decref(data);
-    if (text == NULL)
-        return tool_complain(TOOL_NO, "memory is short");
-    puts(text);
-    free(text);
     return TOOL_OK;
 }
 
 /* ---- the page ---- */
 
-static int report_page(const tide_history *history, const char *damage, const char *path)
+static int report_page(tide_history *history, const char *damage, const char *path)
 {
     tide_output output;
     if (!tide_page_is_built())
         return tool_complain(TOOL_NO,
                              "this tidepool was built without libjs-chart.js, so it makes no page");
     char *data = tide_page_data(history, damage);
-    if (data == NULL)
-        return tool_complain(TOOL_NO, "memory is short");
     bool good = tide_output_open(&output, path);
     if (good) {
         tide_page_write(output.file, data, false);
@@ -123,57 +117,40 @@ int tool_report(int count, char **args)
     return code != TOOL_OK ? code : report_end(&outcome);
 }
 
-/* ---- the trace ---- */
+/* ---- the trace, the profile ---- */
 
-int tool_trace(int count, char **args)
-{
-    tool_options options;
-    tide_output output;
-    tide_record_outcome outcome;
-    int code = tool_options_read(&count, args, "o", 1, 1, &options);
-    if (code != TOOL_OK)
-        return TOOL_OPTIONS_CODE(code);
-    if (options.output == NULL)
-        return tool_complain(TOOL_USAGE,
-                             "trace: name a file for it: -o FILE, or -o - for the standard output");
-    if (!tide_output_open(&output, options.output))
-        return TOOL_NO;
-    if (!tide_trace_write(output.file, args[1], &outcome)) {
-        tide_output_drop(&output);
-        return tool_complain(TOOL_BROKEN, "%s", outcome.problem);
-    }
-    return tide_output_end(&output) ? report_end(&outcome) : TOOL_NO;
-}
-
-/* ---- the profile ---- */
-
-static int report_profile(const tide_history *history, const char *path)
-{
-    tide_output output;
-    if (!tide_output_open(&output, path))
-        return TOOL_NO;
-    if (!tide_pprof_write(output.file, history)) {
-        tide_output_drop(&output);
-        return tool_complain(TOOL_NO, "memory is short");
-    }
-    return tide_output_end(&output) ? TOOL_OK : TOOL_NO;
-}
-
-int tool_pprof(int count, char **args)
+static int report_make(int count, char **args,
+                       void (*write)(FILE *out, const tide_history *history))
 {
     tool_options options;
     tide_history history = {0};
     tide_record_outcome outcome;
+    tide_output output;
     int code = tool_options_read(&count, args, "o", 1, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     if (options.output == NULL)
         return tool_complain(TOOL_USAGE,
-                             "pprof: name a file for it: -o FILE, or -o - for the standard output");
+                             "%s: name a file for it: -o FILE, or -o - for the standard output",
+                             args[0]);
     code = report_read(args[1], &history, &outcome);
     if (code != TOOL_OK)
         return code;
-    code = report_profile(&history, options.output);
+    bool good = tide_output_open(&output, options.output);
+    if (good) {
+        write(output.file, &history);
+        good = tide_output_end(&output);
+    }
     tide_history_free(&history);
-    return code != TOOL_OK ? code : report_end(&outcome);
+    return good ? report_end(&outcome) : TOOL_NO;
+}
+
+int tool_trace(int count, char **args)
+{
+    return report_make(count, args, tide_trace_write);
+}
+
+int tool_pprof(int count, char **args)
+{
+    return report_make(count, args, tide_pprof_write);
 }

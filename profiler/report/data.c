@@ -6,26 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
 #include "profiler/record/value.h"
 #include "profiler/report/advice.h"
 #include "runtime/base/assert.h"
 
-enum {
-    DATA_TEXT_MAX = 120,
-    DATA_TYPES_MAX = 16,
-    DATA_EXTENTS_MAX = 8,
-    DATA_RIVALS_MAX = 4,
-    DATA_SPEC_MAX = 2000
-};
+enum { DATA_TEXT_MAX = 120, DATA_TYPES_MAX = 16, DATA_EXTENTS_MAX = 8, DATA_SPEC_MAX = 2000 };
 
 static void data_put(json_t *object, const char *key, json_t *value)
 {
-    (void)json_object_set_new(object, key, value); /* what has no memory is not there */
-}
-
-static void data_put_text(json_t *object, const char *key, const json_t *from, const char *member)
-{
-    data_put(object, key, tide_value_clipped(tide_value_text(from, member), DATA_TEXT_MAX));
+    (void)json_object_set_new(object, key, value);
 }
 
 /* A number that is whole is written without a dot. */
@@ -41,10 +31,15 @@ static void data_put_number(json_t *object, const char *key, double number)
     data_put(object, key, data_number(number));
 }
 
-static void data_copy_numbers(json_t *object, const json_t *from, const char *const *keys)
+/* A new object with these members of another one. */
+static json_t *data_copy(const json_t *from, const char *const *texts, const char *const *numbers)
 {
-    for (; *keys != NULL; keys++)
-        data_put_number(object, *keys, tide_value_number(from, *keys));
+    json_t *object = json_object();
+    for (; *texts != NULL; texts++)
+        data_put(object, *texts, tide_value_clipped(tide_value_text(from, *texts), DATA_TEXT_MAX));
+    for (; *numbers != NULL; numbers++)
+        data_put_number(object, *numbers, tide_value_number(from, *numbers));
+    return object;
 }
 
 /* ---- points ---- */
@@ -127,24 +122,6 @@ static json_t *data_shapes(const json_t *list)
     return out;
 }
 
-static json_t *data_rivals(const json_t *list)
-{
-    json_t *out = json_array();
-    const json_t *rival;
-    size_t i;
-    json_array_foreach(list, i, rival)
-    {
-        if (i == DATA_RIVALS_MAX)
-            break;
-        json_t *one = json_object();
-        data_put_text(one, "tier", rival, "tier");
-        data_put_number(one, "ns", tide_value_number(rival, "ns"));
-        data_put(one, "measured", json_boolean(tide_value_flag(rival, "measured")));
-        (void)json_array_append_new(out, one);
-    }
-    return out;
-}
-
 /* As machine code if that was made, else the spec that it was compiled from. */
 static void data_put_code(json_t *site, const tide_thing *thing)
 {
@@ -160,127 +137,47 @@ static void data_put_code(json_t *site, const tide_thing *thing)
 static json_t *data_site(const tide_history *history, const tide_thing *thing,
                          const tide_data_limits *limits, size_t rank)
 {
-    static const char *const grown[] = {"uses",       "misses",   "compiles",
-                                        "compile_ns", "saved_ns", NULL};
-    static const char *const now[] = {"id",         "line", "use_ns", "uses_per_second",
-                                      "generation", NULL};
-    json_t *site = json_object();
-    data_copy_numbers(site, thing->last, now);
-    for (const char *const *key = grown; *key != NULL; key++)
-        data_put_number(site, *key, tide_history_grown(history, thing, *key));
-    data_put_text(site, "name", thing->last, "name");
-    data_put_text(site, "file", thing->last, "file");
-    data_put_text(site, "kind", thing->last, "kind");
-    data_put_text(site, "tier", thing->last, "tier");
-    data_put_text(site, "reason", thing->last, "reason");
+    static const char *const texts[] = {"name", "file", "kind", "tier", "reason", NULL};
+    static const char *const now[] = {"id", "line", "use_ns", "uses_per_second", NULL};
+    static const char *const grown[] = {"uses", "misses", "compiles"};
+    json_t *site = data_copy(thing->last, texts, now);
+    for (size_t i = 0; i < sizeof grown / sizeof *grown; i++)
+        data_put_number(site, grown[i], tide_history_grown(history, thing, grown[i]));
+    data_put_number(site, "code_ns", tide_history_use_ns(thing->last, "compiled"));
     data_put(site, "pinned", json_boolean(tide_value_flag(thing->last, "pinned")));
-    data_put(site, "measured", json_boolean(tide_value_flag(thing->last, "use_measured")));
     data_put(site, "types", data_strings(json_object_get(thing->last, "types")));
     data_put(site, "shapes", data_shapes(json_object_get(thing->last, "shapes")));
-    data_put(site, "rivals", data_rivals(json_object_get(thing->last, "rivals")));
-    data_put_number(site, "from", data_ms(history, thing->first_ns));
     data_put(site, "points", data_points(history, thing, limits->points, true));
     if (rank < limits->codes)
         data_put_code(site, thing);
     return site;
 }
 
-/* ---- pools and buffers ---- */
-
-static json_t *data_pool(const tide_history *history, const tide_thing *thing,
-                         const tide_data_limits *limits, size_t rank)
+/* Pools and buffers. */
+static json_t *data_memory(const tide_history *history, const tide_thing *thing,
+                           const tide_data_limits *limits, size_t rank)
 {
-    (void)rank; /* only sites have code, which the first ones tell */
+    static const char *const texts[] = {"name", "thread_name", "device", NULL};
     static const char *const now[] = {
-        "id",    "thread", "held_bytes",  "live_bytes", "peak_bytes", "limit_bytes", "slots",
-        "types", "depth",  "allocations", "releases",   "exchanges",  NULL};
-    json_t *pool = json_object();
-    data_copy_numbers(pool, thing->last, now);
-    data_put_text(pool, "name", thing->last, "name");
-    data_put_text(pool, "thread_name", thing->last, "thread_name");
-    data_put_text(pool, "device", thing->last, "device");
-    data_put(pool, "gone", json_boolean(thing->last_ns != history->last_ns));
-    data_put(pool, "points", data_points(history, thing, limits->points, false));
-    return pool;
-}
-
-static json_t *data_buffers(const tide_history *history, const tide_thing *thing,
-                            const tide_data_limits *limits, size_t rank)
-{
+        "id",    "thread",      "held_bytes", "live_bytes", "peak_bytes",   "limit_bytes", "slots",
+        "types", "allocations", "exchanges",  "hits",       "misses",       "refused",     "failed",
+        "live",  "cached",      "high_bytes", "max_bytes",  "cached_bytes", NULL};
     (void)rank; /* only sites have code, which the first ones tell */
-    static const char *const now[] = {
-        "id",         "hits",      "misses",  "live",   "cached",  "live_bytes", "cached_bytes",
-        "high_bytes", "max_bytes", "refused", "failed", "pressed", NULL};
-    json_t *buffers = json_object();
-    data_copy_numbers(buffers, thing->last, now);
-    data_put_text(buffers, "name", thing->last, "name");
-    data_put_text(buffers, "device", thing->last, "device");
-    data_put(buffers, "gone", json_boolean(thing->last_ns != history->last_ns));
-    data_put(buffers, "points", data_points(history, thing, limits->points, false));
-    return buffers;
+    json_t *memory = data_copy(thing->last, texts, now);
+    data_put(memory, "gone", json_boolean(thing->last_ns != history->last_ns));
+    data_put(memory, "points", data_points(history, thing, limits->points, false));
+    return memory;
 }
-
-/* ---- the most important ones ---- */
 
 typedef json_t *data_thing(const tide_history *history, const tide_thing *thing,
                            const tide_data_limits *limits, size_t rank);
-typedef struct data_ranked {
-    const tide_thing *thing;
-    double weight;
-} data_ranked;
-
-/* A site weighs the time that it took, or its uses where no use was measured; the rest what it held
- * at most. */
-static double data_weight(const tide_history *history, const tide_thing *thing, bool site)
-{
-    if (site) {
-        double use_ns = tide_value_number(thing->last, "use_ns");
-        return tide_history_grown(history, thing, "uses") * (use_ns > 0 ? use_ns : 1);
-    }
-    double most = 0;
-    for (size_t i = 0; i < thing->count; i++)
-        most = thing->points[i].value > most ? thing->points[i].value : most;
-    return most;
-}
-
-static int data_compare(const void *a, const void *b)
-{
-    const data_ranked *left = a, *right = b;
-    if (left->weight != right->weight)
-        return left->weight < right->weight ? 1 : -1;
-    return left->thing->id > right->thing->id ? 1 : -1; /* ids differ: the same each time */
-}
-
-/* The heaviest first; the caller frees it. NULL: no memory. */
-static data_ranked *data_rank(const tide_history *history, const tide_things *things)
-{
-    data_ranked *ranked = calloc(things->count + 1, sizeof *ranked);
-    for (size_t i = 0; ranked != NULL && i < things->count; i++)
-        ranked[i] = (data_ranked){things->each[i],
-                                  data_weight(history, things->each[i], things == &history->sites)};
-    if (ranked != NULL)
-        qsort(ranked, things->count, sizeof *ranked, data_compare);
-    return ranked;
-}
-
-size_t tide_data_first_sites(const tide_history *history, uint64_t *ids, size_t most)
-{
-    data_ranked *ranked = data_rank(history, &history->sites);
-    size_t count = 0;
-    for (; ranked != NULL && count < most && count < history->sites.count; count++)
-        ids[count] = ranked[count].thing->id;
-    free(ranked);
-    return count;
-}
 
 static json_t *data_list(const tide_history *history, const tide_things *things, size_t limit,
                          const tide_data_limits *limits, data_thing *describe)
 {
     json_t *list = json_array();
-    data_ranked *ranked = data_rank(history, things);
-    for (size_t i = 0; ranked != NULL && i < things->count && i < limit; i++)
-        (void)json_array_append_new(list, describe(history, ranked[i].thing, limits, i));
-    free(ranked);
+    for (size_t i = 0; i < things->count && i < limit; i++)
+        (void)json_array_append_new(list, describe(history, things->each[i], limits, i));
     return list;
 }
 
@@ -288,20 +185,14 @@ static json_t *data_list(const tide_history *history, const tide_things *things,
 
 static json_t *data_events(const tide_history *history, size_t limit)
 {
+    static const char *const texts[] = {"kind", "name", "tier", "reason", "detail", NULL};
+    static const char *const numbers[] = {"site", NULL};
     json_t *list = json_array();
     size_t skip = history->event_count > limit ? history->event_count - limit : 0;
     for (size_t i = skip; i < history->event_count; i++) {
-        const json_t *from = history->events[i];
-        json_t *event = json_object();
-        uint64_t time = tide_value_count(from, "time_ns");
-        data_put_number(event, "t", data_ms(history, time));
-        data_put_number(event, "site", tide_value_number(from, "site"));
-        data_put_text(event, "kind", from, "kind");
-        data_put_text(event, "name", from, "name");
-        data_put_text(event, "tier", from, "tier");
-        data_put_text(event, "reason", from, "reason");
-        if (tide_value_text(from, "detail")[0] != 0)
-            data_put_text(event, "detail", from, "detail");
+        json_t *event = data_copy(history->events[i], texts, numbers);
+        data_put_number(event, "t",
+                        data_ms(history, tide_value_count(history->events[i], "time_ns")));
         (void)json_array_append_new(list, event);
     }
     return list;
@@ -310,20 +201,14 @@ static json_t *data_events(const tide_history *history, size_t limit)
 static json_t *data_advice(const tide_history *history)
 {
     static const char *const grades[TIDE_GRADE_COUNT] = {"note", "slow", "wrong"};
-    tide_advice_list *found = calloc(1, sizeof *found);
+    tide_advice_list *found = tide_need(calloc(1, sizeof *found));
     json_t *list = json_array();
-    if (found == NULL)
-        return list;
     tide_advice_of(history, found);
     for (size_t i = 0; i < found->count; i++) {
         const tide_advice *one = &found->each[i];
-        json_t *out = json_object();
-        data_put(out, "grade", json_string(grades[one->grade]));
-        data_put(out, "subject", json_string(one->subject));
-        data_put(out, "what", json_string(one->what));
-        data_put(out, "why", json_string(one->why));
-        data_put(out, "instead", json_string(one->instead));
-        data_put(out, "code", json_string(one->code));
+        json_t *out = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "grade", grades[one->grade], "subject",
+                                one->subject, "what", one->what, "why", one->why, "instead",
+                                one->instead, "code", one->code);
         data_put_number(out, "use_ns", one->use_ns);
         data_put_number(out, "share", one->share);
         data_put_number(out, "site", (double)one->site);
@@ -331,20 +216,6 @@ static json_t *data_advice(const tide_history *history)
     }
     free(found);
     return list;
-}
-
-/* What the library tells of learning, and nothing else that may stand there. */
-static json_t *data_learning(const json_t *from)
-{
-    static const char *const counts[] = {"rounds",   "windows", "decisions",    "ordered",
-                                         "compiled", "failed",  "shared",       "reused",
-                                         "won",      "lost",    "code_objects", "code_bytes",
-                                         "stagers",  "untold",  "spent_us",     NULL};
-    json_t *learning = json_object();
-    data_copy_numbers(learning, from, counts);
-    data_put(learning, "enabled", json_boolean(tide_value_flag(from, "enabled")));
-    data_put(learning, "background", json_boolean(tide_value_flag(from, "background")));
-    return learning;
 }
 
 /* ---- the whole ---- */
@@ -368,36 +239,22 @@ static double data_cpu_ms(const tide_history *history)
     return cpu > 0 ? cpu / 1e6 : 0;
 }
 
-static void data_put_left_out(json_t *data, const tide_history *history,
-                              const tide_data_limits *limits)
+static void data_put_left_out(json_t *left, const char *key, const char *more,
+                              const tide_things *things, size_t limit)
 {
-    const tide_things *things[] = {&history->sites, &history->pools, &history->buffers};
-    const char *const keys[] = {"sites", "pools", "buffers"};
-    const size_t most[] = {limits->sites, limits->pools, limits->buffers};
-    json_t *left = json_object();
-    for (int i = 0; i < 3; i++) {
-        size_t beyond = things[i]->count > most[i] ? things[i]->count - most[i] : 0;
-        data_put_number(left, keys[i], (double)beyond);
-        data_put(left,
-                 i == 0   ? "sites_more"
-                 : i == 1 ? "pools_more"
-                          : "buffers_more",
-                 json_boolean(things[i]->left_out != 0));
-    }
-    size_t beyond =
-        history->event_count > limits->events ? history->event_count - limits->events : 0;
-    data_put_number(left, "events", (double)beyond + (double)history->events_left_out);
-    data_put(data, "left_out", left);
+    data_put_number(left, key, things->count > limit ? (double)(things->count - limit) : 0);
+    data_put(left, more, json_boolean(things->left_out != 0));
 }
 
-json_t *tide_data_of(const tide_history *history, const char *damage,
-                     const tide_data_limits *limits)
+json_t *tide_data_of(tide_history *history, const char *damage, const tide_data_limits *limits)
 {
-    json_t *data = json_object();
+    static const char *const texts[] = {"program", "version", NULL}, *const pid[] = {"pid", NULL};
+    static const char *const none[] = {NULL}, *const learning[] = {"compiled", "won", "spent_us",
+                                                                   NULL};
+    size_t events = history->event_count;
     tide_assert(limits->points > 0);
-    data_put_text(data, "program", history->last, "program");
-    data_put_text(data, "version", history->last, "version");
-    data_put_number(data, "pid", tide_value_number(history->last, "pid"));
+    tide_history_sort(history);
+    json_t *data = data_copy(history->last, texts, pid), *left = json_object();
     data_put_number(data, "wall_ms", floor(tide_value_number(history->first, "wall_ns") / 1e6));
     data_put_number(data, "duration_ms", data_ms(history, history->last_ns));
     data_put_number(data, "cpu_ms", round(data_cpu_ms(history)));
@@ -405,13 +262,21 @@ json_t *tide_data_of(const tide_history *history, const char *damage,
     data_put(data, "end", data_end(history));
     data_put(data, "damage", tide_value_clipped(damage, 256));
     data_put(data, "sites", data_list(history, &history->sites, limits->sites, limits, data_site));
-    data_put(data, "pools", data_list(history, &history->pools, limits->pools, limits, data_pool));
+    data_put(data, "pools",
+             data_list(history, &history->pools, limits->pools, limits, data_memory));
     data_put(data, "buffers",
-             data_list(history, &history->buffers, limits->buffers, limits, data_buffers));
+             data_list(history, &history->buffers, limits->buffers, limits, data_memory));
     data_put(data, "events", data_events(history, limits->events));
     data_put(data, "advice", data_advice(history));
-    data_put(data, "learning", data_learning(json_object_get(history->last, "learning")));
-    data_put_left_out(data, history, limits);
+    data_put(data, "learning",
+             data_copy(json_object_get(history->last, "learning"), none, learning));
+    data_put_left_out(left, "sites", "sites_more", &history->sites, limits->sites);
+    data_put_left_out(left, "pools", "pools_more", &history->pools, limits->pools);
+    data_put_left_out(left, "buffers", "buffers_more", &history->buffers, limits->buffers);
+    data_put_number(left, "events",
+                    (double)history->events_left_out +
+                        (double)(events > limits->events ? events - limits->events : 0));
+    data_put(data, "left_out", left);
     return data;
 }
 
@@ -419,11 +284,9 @@ char *tide_data_text(const json_t *data)
 {
     static const char escape[] = "\\u00";
     static const char digits[] = "0123456789abcdef";
-    char *plain = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(7)), *out, *to;
-    if (plain == NULL)
-        return NULL;
-    out = to = malloc(strlen(plain) * 6 + 1);
-    for (const char *from = plain; out != NULL && *from != 0; from++) {
+    char *plain = tide_need(json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(7)));
+    char *out = tide_need(malloc(strlen(plain) * 6 + 1)), *to = out;
+    for (const char *from = plain; *from != 0; from++) {
         if (strchr("<>&", *from) == NULL) {
             *to++ = *from;
             continue;
@@ -433,9 +296,8 @@ char *tide_data_text(const json_t *data)
         to[5] = digits[*from & 15];
         to += 6;
     }
-    if (out != NULL)
-        *to = 0;
+    *to = 0;
     free(plain);
-    tide_assert(out == NULL || strchr(out, '<') == NULL);
+    tide_assert(strchr(out, '<') == NULL);
     return out;
 }

@@ -13,15 +13,11 @@ typedef struct tide_data_limits {
     size_t codes; /* of the first sites, those whose code is in it */
 } tide_data_limits;
 
-/* The ids of the sites that come first in the document, at most so many. Their number. */
-size_t tide_data_first_sites(const tide_history *history, uint64_t *ids, size_t most);
-
-/* `damage` says what is wrong with the record, or is "". NULL without memory. */
-json_t *tide_data_of(const tide_history *history, const char *damage,
-                     const tide_data_limits *limits);
+/* `damage` says what is wrong with the record, or is "". The history is sorted by it. */
+json_t *tide_data_of(tide_history *history, const char *damage, const tide_data_limits *limits);
 
 /* The document as text that may stand in a <script> of a page: without '<', '>' and '&', in at most
- * seven digits. Malloced; NULL without memory. */
+ * seven digits. Malloced. */
 char *tide_data_text(const json_t *data);
 
 #endif

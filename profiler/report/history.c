@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* What a record tells of each thing over time. */
+#define _GNU_SOURCE
 #include "profiler/report/history.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
 #include "profiler/record/value.h"
 #include "runtime/base/assert.h"
 
 typedef tide_point history_state(const json_t *object);
 
-int tide_history_tier(const char *name)
+static int history_tier(const char *name)
 {
     static const char *const names[] = {"full", "table", "compiled"};
     for (int i = 0; i < 3; i++) {
@@ -23,7 +25,7 @@ int tide_history_tier(const char *name)
 
 static tide_point history_of_site(const json_t *site)
 {
-    return (tide_point){.tier = tide_history_tier(tide_value_text(site, "tier")),
+    return (tide_point){.tier = history_tier(tide_value_text(site, "tier")),
                         .value = tide_value_number(site, "use_ns"),
                         .second = tide_value_number(site, "uses_per_second")};
 }
@@ -54,19 +56,12 @@ static tide_thing *history_find(tide_things *things, uint64_t id)
     return NULL;
 }
 
-/* NULL without memory. */
 static tide_thing *history_new(tide_things *things, uint64_t id)
 {
-    tide_thing **each = realloc(things->each, (things->count + 1) * sizeof *each);
-    tide_thing *thing = calloc(1, sizeof *thing);
-    if (each != NULL)
-        things->each = each;
-    if (each == NULL || thing == NULL) {
-        free(thing);
-        return NULL;
-    }
+    tide_thing *thing = tide_need(calloc(1, sizeof *thing));
+    things->each = tide_need(realloc(things->each, (things->count + 1) * sizeof *things->each));
     thing->id = id;
-    each[things->count++] = thing;
+    things->each[things->count++] = thing;
     things->cursor = things->count;
     return thing;
 }
@@ -90,22 +85,17 @@ static bool history_is_same(const tide_point *a, const tide_point *b)
            fabs(a->second - b->second) <= 0.02 * fabs(a->second);
 }
 
-static bool history_append(tide_thing *thing, tide_point point)
+static void history_append(tide_thing *thing, tide_point point)
 {
     if (thing->count != 0 && history_is_same(&thing->points[thing->count - 1], &point))
-        return true;
+        return;
     if (thing->count == TIDE_HISTORY_POINTS)
         history_thin(thing);
     if (thing->count == thing->room) {
-        size_t room = thing->room != 0 ? thing->room * 2 : 16;
-        tide_point *points = realloc(thing->points, room * sizeof *points);
-        if (points == NULL)
-            return false;
-        thing->points = points;
-        thing->room = room;
+        thing->room = thing->room != 0 ? thing->room * 2 : 16;
+        thing->points = tide_need(realloc(thing->points, thing->room * sizeof *thing->points));
     }
     thing->points[thing->count++] = point;
-    return true;
 }
 
 static void history_keep(json_t **place, json_t *value)
@@ -121,18 +111,16 @@ static bool history_varies(const json_t *before, const json_t *now)
     return json_array_size(old) != 0 && json_array_size(types) != 0 && !json_equal(old, types);
 }
 
-static bool history_add_object(tide_things *things, json_t *object, uint64_t now,
+static void history_add_object(tide_things *things, json_t *object, uint64_t now,
                                history_state *state)
 {
     uint64_t id = tide_value_count(object, "id");
     tide_thing *thing = history_find(things, id);
     if (thing == NULL && things->count == TIDE_HISTORY_THINGS) {
         things->left_out++;
-        return true;
+        return;
     }
     thing = thing != NULL ? thing : history_new(things, id);
-    if (thing == NULL)
-        return false;
     if (thing->first == NULL) {
         thing->first = json_incref(object);
         thing->first_ns = now;
@@ -142,32 +130,19 @@ static bool history_add_object(tide_things *things, json_t *object, uint64_t now
     thing->last_ns = now;
     tide_point point = state(object);
     point.time_ns = now;
-    return history_append(thing, point);
+    history_append(thing, point);
 }
 
-static bool history_add_list(tide_things *things, const json_t *list, uint64_t now,
+static void history_add_list(tide_things *things, const json_t *list, uint64_t now,
                              history_state *state)
 {
     json_t *object;
     size_t i;
     things->cursor = 0;
-    json_array_foreach(list, i, object)
-    {
-        if (!history_add_object(things, object, now, state))
-            return false;
-    }
-    return true;
-}
-
-/* What is no more in a document holds nothing from now on. */
-static bool history_add_gone(tide_things *things, uint64_t now)
-{
-    for (size_t i = 0; i < things->count; i++) {
-        tide_thing *thing = things->each[i];
-        if (thing->last_ns != now && !history_append(thing, (tide_point){.time_ns = now}))
-            return false;
-    }
-    return true;
+    json_array_foreach(list, i, object) history_add_object(things, object, now, state);
+    for (i = 0; i < things->count; i++) /* what is gone runs and holds nothing from now on */
+        if (things->each[i]->last_ns != now)
+            history_append(things->each[i], (tide_point){.time_ns = now, .tier = -1});
 }
 
 static void history_begin_anew(tide_history *history)
@@ -177,7 +152,7 @@ static void history_begin_anew(tide_history *history)
     history->head = head;
 }
 
-static bool history_add_facts(tide_history *history, json_t *facts)
+static void history_add_facts(tide_history *history, json_t *facts)
 {
     uint64_t now = tide_value_count(facts, "time_ns");
     if (history->last != NULL &&
@@ -190,27 +165,22 @@ static bool history_add_facts(tide_history *history, json_t *facts)
     history_keep(&history->last, facts);
     history->last_ns = now;
     history->documents++;
-    return history_add_list(&history->sites, json_object_get(facts, "sites"), now,
-                            history_of_site) &&
-           history_add_list(&history->pools, json_object_get(facts, "pools"), now,
-                            history_of_pool) &&
-           history_add_list(&history->buffers, json_object_get(facts, "buffers"), now,
-                            history_of_buffers) &&
-           history_add_gone(&history->pools, now) && history_add_gone(&history->buffers, now);
+    history_add_list(&history->sites, json_object_get(facts, "sites"), now, history_of_site);
+    history_add_list(&history->pools, json_object_get(facts, "pools"), now, history_of_pool);
+    history_add_list(&history->buffers, json_object_get(facts, "buffers"), now, history_of_buffers);
 }
 
-static bool history_add_event(tide_history *history, json_t *event)
+static void history_add_event(tide_history *history, json_t *event)
 {
-    if (history->event_count == TIDE_HISTORY_EVENTS) {
+    size_t count = history->event_count;
+    if (count == TIDE_HISTORY_EVENTS) {
         history->events_left_out++;
-        return true;
+        return;
     }
-    if (history->events == NULL)
-        history->events = calloc(TIDE_HISTORY_EVENTS, sizeof *history->events);
-    if (history->events == NULL)
-        return false;
+    if ((count & (count - 1)) == 0) /* a power of two: that many have room */
+        history->events =
+            tide_need(realloc(history->events, (count + !count) * 2 * sizeof *history->events));
     history->events[history->event_count++] = json_incref(event);
-    return true;
 }
 
 /* Of a site that is not kept there is no code, either. */
@@ -230,8 +200,8 @@ bool tide_history_add(tide_record_line what, json_t *line, void *user)
     tide_assert(json_is_object(line));
     switch (what) {
     case TIDE_RECORD_HEAD: history_keep(&history->head, line); return true;
-    case TIDE_RECORD_FACTS: return history_add_facts(history, line);
-    case TIDE_RECORD_EVENT: return history_add_event(history, line);
+    case TIDE_RECORD_FACTS: history_add_facts(history, line); return true;
+    case TIDE_RECORD_EVENT: history_add_event(history, line); return true;
     case TIDE_RECORD_CODE: history_add_code(history, line); return true;
     case TIDE_RECORD_GAP: history->events_left_out += tide_value_count(line, "gap"); return true;
     case TIDE_RECORD_END: history_keep(&history->end, line); return true;
@@ -265,6 +235,47 @@ void tide_history_free(tide_history *history)
     json_decref(history->first);
     json_decref(history->last);
     *history = (tide_history){0};
+}
+
+/* A site weighs the time that it took, or its uses where no use was measured; the rest what it held
+ * at most. */
+static double history_weight(const tide_history *history, const tide_thing *thing)
+{
+    double most = 0, use_ns = tide_value_number(thing->last, "use_ns");
+    if (json_object_get(thing->last, "tier") != NULL)
+        return tide_history_grown(history, thing, "uses") * (use_ns > 0 ? use_ns : 1);
+    for (size_t i = 0; i < thing->count; i++)
+        most = fmax(most, thing->points[i].value);
+    return most;
+}
+
+static int history_compare(const void *a, const void *b, void *history)
+{
+    const tide_thing *left = *(tide_thing *const *)a, *right = *(tide_thing *const *)b;
+    double l = history_weight(history, left), r = history_weight(history, right);
+    if (l != r)
+        return l < r ? 1 : -1;
+    return left->id > right->id ? 1 : -1; /* ids differ: the same each time */
+}
+
+void tide_history_sort(tide_history *history)
+{
+    tide_things *const all[] = {&history->sites, &history->pools, &history->buffers};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->count > 1)
+            qsort_r(all[i]->each, all[i]->count, sizeof *all[i]->each, history_compare, history);
+}
+
+double tide_history_use_ns(const json_t *site, const char *tier)
+{
+    const json_t *rival;
+    size_t i;
+    json_array_foreach(json_object_get(site, "rivals"), i, rival)
+    {
+        if (strcmp(tide_value_text(rival, "tier"), tier) == 0)
+            return tide_value_number(rival, "ns");
+    }
+    return strcmp(tide_value_text(site, "tier"), tier) == 0 ? tide_value_number(site, "use_ns") : 0;
 }
 
 double tide_history_duration(const tide_history *history)

@@ -11,7 +11,7 @@
 #include "profiler/record/read.h"
 
 /* Most of each that is kept; the rest is counted. */
-enum { TIDE_HISTORY_THINGS = 512, TIDE_HISTORY_POINTS = 4096, TIDE_HISTORY_EVENTS = 4096 };
+enum { TIDE_HISTORY_THINGS = 512, TIDE_HISTORY_POINTS = 4096, TIDE_HISTORY_EVENTS = 65536 };
 
 /* A state, from this moment on. */
 typedef struct tide_point {
@@ -63,7 +63,10 @@ double tide_history_duration(const tide_history *history);
 /* What a count grew by in the record: a thing that came later began with 0. */
 double tide_history_grown(const tide_history *history, const tide_thing *thing, const char *key);
 
-/* 0, 1, 2 for "full", "table", "compiled" and the same as -1 for anything else. */
-int tide_history_tier(const char *name);
+/* Puts the weightiest first: sites by the time that they took, the rest by the most that it held. */
+void tide_history_sort(tide_history *history);
+
+/* What a use of the site takes by that tier, as it says; 0: not known. */
+double tide_history_use_ns(const json_t *site, const char *tier);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of a process that runs. */
+/* tidepool web: the page of a process that runs, served while it runs. The process is looked at only
+ * while somebody looks at the page, at most five times a second; what was seen is kept. */
 #define _GNU_SOURCE
-#include "profiler/report/live.h"
-
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +15,7 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-enum { LIVE_ANSWER_MS = 2000, LIVE_LOOK_MS = 200 };
+enum { LIVE_LOOK_MS = 200 };
 
 typedef struct live_job {
     tide_look look;
@@ -67,8 +65,6 @@ static int live_answer(const char *path, const char *accept, FILE *out, const ch
     }
     tide_code_make(&job->history);
     char *data = tide_page_data(&job->history, "");
-    if (data == NULL)
-        return 500;
     *type = page ? "text/html; charset=utf-8" : "application/json; charset=utf-8";
     if (page)
         tide_page_write(out, data, true);
@@ -78,60 +74,26 @@ static int live_answer(const char *path, const char *accept, FILE *out, const ch
     return 200;
 }
 
-int tide_live_serve(const char *where, pid_t pid, const char *folder)
+int tool_web(int count, char **args)
 {
     static const char *const paths[] = {"/", "/data.json", NULL};
-    live_job job = {.look = {.pid = pid, .folder = folder, .timeout_ms = LIVE_ANSWER_MS}};
-    tide_assert(pid > 0);
+    tool_options options;
+    int code = tool_options_read(&count, args, "ltd", 1, 1, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    pid_t pid = tool_read_pid(args[1]);
+    if (pid < 0)
+        return TOOL_USAGE;
     if (!tide_page_is_built())
         return tool_complain(TOOL_NO,
                              "this tidepool was built without libjs-chart.js, so it makes no page");
-    int code = TOOL_OK;
+    live_job job = {
+        .look = {.pid = pid, .folder = options.folder, .timeout_ms = options.timeout_ms}};
     if (!tide_look_once(&job.look, live_keep, &job)) /* before a port is taken for nothing */
         code = tool_client_complain(&job.look.client, job.look.code);
     else
-        code = tide_serve(where, paths, live_answer, &job);
+        code = tide_serve(options.listen != NULL ? options.listen : "0", paths, live_answer, &job);
     tide_look_end(&job.look);
     tide_history_free(&job.history);
     return code;
-}
-
-int tide_live_run(const char *where, int count, char **args, const char *folder)
-{
-    if (count != 2)
-        return tool_complain(TOOL_USAGE, "%s: name one process", args[0]);
-    pid_t pid = tool_read_pid(args[1]);
-    return pid > 0 ? tide_live_serve(where, pid, folder) : TOOL_USAGE;
-}
-
-static int live_usage(void)
-{
-    puts("usage: tidepool web [OPTION]... PID\n\n"
-         "Serves the report of a process while it runs.\n\n"
-         "  -l, --listen [ADDRESS:]PORT  serve there; without an address at 127.0.0.1 (port 0: a "
-         "free one)\n"
-         "  -d, --folder FOLDER          look for the socket there\n"
-         "  -h, --help                   print this");
-    return TOOL_OK;
-}
-
-int tool_web(int count, char **args)
-{
-    static const struct option words[] = {{"listen", required_argument, NULL, 'l'},
-                                          {"folder", required_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    const char *where = "127.0.0.1:0", *folder = NULL;
-    optind = 0;
-    opterr = 0;
-    for (int letter; (letter = getopt_long(count, args, "l:d:h", words, NULL)) != -1;) {
-        switch (letter) {
-        case 'l': where = optarg; break;
-        case 'd': folder = optarg; break;
-        case 'h': return live_usage();
-        default: return tool_complain(TOOL_USAGE, "web: see tidepool web --help");
-        }
-    }
-    args[optind - 1] = args[0];
-    return tide_live_run(where, count - optind + 1, args + optind - 1, folder);
 }

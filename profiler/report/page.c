@@ -39,7 +39,7 @@ static bool page_takes_nothing(const tide_data_limits *limits)
     return limits->sites + limits->pools + limits->buffers + limits->events == 0;
 }
 
-char *tide_page_data(const tide_history *history, const char *damage)
+char *tide_page_data(tide_history *history, const char *damage)
 {
     tide_data_limits limits = {
         .sites = 200, .pools = 40, .buffers = 20, .events = 800, .points = 400, .codes = 24};
@@ -47,7 +47,7 @@ char *tide_page_data(const tide_history *history, const char *damage)
         json_t *data = tide_data_of(history, damage, &limits);
         char *text = tide_data_text(data);
         json_decref(data);
-        if (text == NULL || strlen(text) < page_room())
+        if (strlen(text) < page_room())
             return text;
         if (page_takes_nothing(&limits))
             return text; /* what is left has bounds of its own, far below */

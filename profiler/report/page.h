@@ -14,8 +14,8 @@ enum { TIDE_PAGE_BYTES = 500000 };
 /* Is the charting library in this build? */
 bool tide_page_is_built(void);
 
-/* The data that fit a page, as text for it (tide_data_text). NULL without memory. */
-char *tide_page_data(const tide_history *history, const char *damage);
+/* The data that fit a page, as text for it (tide_data_text). */
+char *tide_page_data(tide_history *history, const char *damage);
 
 /* Writes the page with this data, which is not copied. A live page asks for more each second where
  * it came from. */

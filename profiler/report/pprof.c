@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
 #include "profiler/record/value.h"
 #include "runtime/base/assert.h"
 
@@ -28,19 +29,13 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 typedef struct pprof_message {
     char *bytes;
     size_t count, room;
-    bool cut; /* memory was short */
 } pprof_message;
 
 static void pprof_put(pprof_message *message, const void *bytes, size_t count)
 {
     if (message->room - message->count < count) {
-        size_t room = (message->count + count) * 2;
-        char *grown = realloc(message->bytes, room);
-        message->cut = message->cut || grown == NULL;
-        if (grown == NULL)
-            return;
-        message->bytes = grown;
-        message->room = room;
+        message->room = (message->count + count) * 2;
+        message->bytes = tide_need(realloc(message->bytes, message->room));
     }
     if (count != 0)
         memcpy(message->bytes + message->count, bytes, count);
@@ -77,7 +72,6 @@ static void pprof_put_bytes(pprof_message *message, unsigned field, const void *
 static void pprof_put_message(pprof_message *outer, unsigned field, pprof_message *inner)
 {
     pprof_put_bytes(outer, field, inner->bytes, inner->count);
-    outer->cut = outer->cut || inner->cut;
     free(inner->bytes);
     *inner = (pprof_message){0};
 }
@@ -93,8 +87,8 @@ typedef struct pprof_writer {
 /* The text's number. */
 static uint64_t pprof_text(pprof_writer *writer, const char *text)
 {
-    json_t *clipped = tide_value_clipped(text, PPROF_TEXT_MAX);
-    const char *kept = clipped != NULL ? json_string_value(clipped) : "";
+    json_t *clipped = tide_need(tide_value_clipped(text, PPROF_TEXT_MAX));
+    const char *kept = json_string_value(clipped);
     pprof_put_bytes(&writer->profile, PROFILE_TEXT, kept, strlen(kept));
     json_decref(clipped);
     return writer->texts++;
@@ -144,10 +138,10 @@ static void pprof_label(pprof_writer *writer, pprof_message *sample, const json_
 static uint64_t pprof_thing_frame(pprof_writer *writer, const json_t *thing, const char *noun)
 {
     json_t *name = tide_value_clipped(tide_value_text(thing, "name"), PPROF_TEXT_MAX / 2);
-    json_t *label = json_sprintf("%s %s #%lld", noun, name != NULL ? json_string_value(name) : "?",
-                                 (long long)tide_value_count(thing, "id"));
-    uint64_t frame = pprof_frame(writer, label != NULL ? json_string_value(label) : noun,
-                                 tide_value_text(thing, "file"), tide_value_count(thing, "line"));
+    json_t *label = tide_need(json_sprintf("%s %s #%lld", noun, json_string_value(name),
+                                           (long long)tide_value_count(thing, "id")));
+    uint64_t frame = pprof_frame(writer, json_string_value(label), tide_value_text(thing, "file"),
+                                 tide_value_count(thing, "line"));
     json_decref(label);
     json_decref(name);
     return frame;
@@ -218,7 +212,7 @@ static void pprof_head(pprof_writer *writer, const tide_history *history)
                         pprof_text(writer, "There were more sites, pools or buffers than these."));
 }
 
-bool tide_pprof_write(FILE *out, const tide_history *history)
+void tide_pprof_write(FILE *out, const tide_history *history)
 {
     pprof_writer writer = {0};
     tide_assert(history->last != NULL);
@@ -226,9 +220,6 @@ bool tide_pprof_write(FILE *out, const tide_history *history)
     pprof_sites(&writer, history);
     pprof_bytes(&writer, &history->pools, "pool", "peak_bytes");
     pprof_bytes(&writer, &history->buffers, "buffers", "high_bytes");
-    bool good = !writer.profile.cut;
-    if (good)
-        (void)fwrite(writer.profile.bytes, 1, writer.profile.count, out);
+    (void)fwrite(writer.profile.bytes, 1, writer.profile.count, out);
     free(writer.profile.bytes);
-    return good;
 }

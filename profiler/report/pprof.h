@@ -4,12 +4,10 @@
 #ifndef TIDEPOOL_PROFILER_REPORT_PPROF_H
 #define TIDEPOOL_PROFILER_REPORT_PPROF_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "profiler/report/history.h"
 
-/* False without memory: then nothing was written. */
-bool tide_pprof_write(FILE *out, const tide_history *history);
+void tide_pprof_write(FILE *out, const tide_history *history);
 
 #endif

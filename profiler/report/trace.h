@@ -5,13 +5,10 @@
 #ifndef TIDEPOOL_PROFILER_REPORT_TRACE_H
 #define TIDEPOOL_PROFILER_REPORT_TRACE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
-#include "profiler/record/read.h"
+#include "profiler/report/history.h"
 
-/* Writes the trace of the record while it is read, so that a long one needs little memory. False if
- * the file is no record; then nothing was written. */
-bool tide_trace_write(FILE *out, const char *path, tide_record_outcome *outcome);
+void tide_trace_write(FILE *out, const tide_history *history);
 
 #endif

@@ -40,7 +40,7 @@ static int act_ask(const char *pid, const tool_options *options, json_t *request
         return code;
     }
     code = tool_client_ask(&client, tool_request_of_kind(request, options->kind), &answer);
-    if (code == TOOL_OK && !tool_is(answer, "ok")) {
+    if (code == TOOL_OK && !tide_value_flag(answer, "ok")) {
         snprintf(client.error, sizeof client.error, "process %d: its answer is none to that",
                  (int)client.pid);
         code = TOOL_BROKEN;

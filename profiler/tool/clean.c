@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/utf8.h"
@@ -74,43 +75,6 @@ const char *tool_clean(const char *text, char *out, size_t room)
     return out;
 }
 
-char *tool_make_utf8(const char *text)
-{
-    static const char replaced[] = "\xEF\xBF\xBD";
-    size_t length = 0;
-    char *out = malloc((sizeof replaced - 1) * strlen(text) + 1);
-    if (out == NULL)
-        return NULL;
-    while (*text != '\0') {
-        unsigned bytes = tide_utf8_length(text);
-        size_t takes = bytes > 0 ? bytes : sizeof replaced - 1;
-        memcpy(out + length, bytes > 0 ? text : replaced, takes);
-        length += takes;
-        text += bytes > 0 ? bytes : 1;
-    }
-    out[length] = '\0';
-    return out;
-}
-
-static bool clean_left_out;
-
-void tool_leave_out(const char *format, ...)
-{
-    char text[512];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(text, sizeof text, format, values);
-    va_end(values);
-    if (!clean_left_out)
-        (void)tool_complain(TOOL_NO, "%s", text);
-    clean_left_out = true;
-}
-
-bool tool_has_left_out(void)
-{
-    return clean_left_out;
-}
-
 void tool_say(const char *format, ...)
 {
     char *line = NULL;
@@ -118,15 +82,8 @@ void tool_say(const char *format, ...)
     va_start(values, format);
     int length = vasprintf(&line, format, values);
     va_end(values);
-    if (length < 0) {
-        tool_leave_out("memory is short: a line is left out");
-        return;
-    }
-    char *clean = malloc((size_t)length + 1); /* it never grows */
-    if (clean != NULL)
-        puts(tool_clean(line, clean, (size_t)length + 1));
-    else
-        tool_leave_out("memory is short: a line is left out");
+    char *clean = tide_need(length >= 0 ? malloc((size_t)length + 1) : NULL); /* it never grows */
+    puts(tool_clean(line, clean, (size_t)length + 1));
     free(clean);
     free(line);
 }

@@ -17,10 +17,6 @@ size_t tool_character(const char *text, bool *shown);
  * Returns `out`. */
 const char *tool_clean(const char *text, char *out, size_t room);
 
-/* The same as UTF-8 that JSON takes: only what is no UTF-8 is replaced, by U+FFFD; the caller frees
- * it. NULL: no memory. */
-char *tool_make_utf8(const char *text);
-
 /* One line of the standard output: the format with its values, made harmless as a whole, and a line
  * feed. */
 __attribute__((format(printf, 1, 2))) void tool_say(const char *format, ...);

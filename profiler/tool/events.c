@@ -29,11 +29,12 @@ static int events_ask(tool_client *client, const tool_options *options)
 static void events_print(const json_t *event)
 {
     char name[40], reason[120], detail[160];
-    const char *more = tool_clean(tool_text(event, "detail"), detail, sizeof detail);
-    tool_say("%8.0f %12.3f s  %-9s %-20s %-8s  %s%s%s", tool_number(event, "serial"),
-             tool_number(event, "time_ns") * 1e-9, tool_text(event, "kind"),
-             tool_clean(tool_text(event, "name"), name, sizeof name), tool_text(event, "tier"),
-             tool_clean(tool_text(event, "reason"), reason, sizeof reason),
+    const char *more = tool_clean(tide_value_text(event, "detail"), detail, sizeof detail);
+    tool_say("%8.0f %12.3f s  %-9s %-20s %-8s  %s%s%s", tide_value_number(event, "serial"),
+             tide_value_number(event, "time_ns") * 1e-9, tide_value_text(event, "kind"),
+             tool_clean(tide_value_text(event, "name"), name, sizeof name),
+             tide_value_text(event, "tier"),
+             tool_clean(tide_value_text(event, "reason"), reason, sizeof reason),
              more[0] != '\0' ? ": " : "", more);
 }
 
@@ -47,7 +48,7 @@ static int events_take_line(tool_client *client, const char *line, size_t length
         code = TOOL_NO;
     } else if (json_object_get(event, "error") != NULL) {
         snprintf(client->error, sizeof client->error, "process %d: %.150s", (int)client->pid,
-                 tool_text(event, "error"));
+                 tide_value_text(event, "error"));
         code = TOOL_BROKEN;
     } else if (!json_is_object(event)) {
         snprintf(client->error, sizeof client->error, "process %d: its answer is no JSON object",
@@ -56,7 +57,7 @@ static int events_take_line(tool_client *client, const char *line, size_t length
     } else if (as_json) {
         tool_print_json(event);
     } else if (json_object_get(event, "gap") != NULL) {
-        tool_say("     ... %.0f events are missing", tool_number(event, "gap"));
+        tool_say("     ... %.0f events are missing", tide_value_number(event, "gap"));
     } else {
         events_print(event);
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool explain, replay: what other programs of this project tell. */
+/* tidepool explain: what is or would be compiled for a site. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profiler/tool/client.h"
 #include "profiler/tool/launch.h"
@@ -17,17 +16,19 @@ static void explain_print_site(const json_t *site)
     char types[160], ns[TOOL_TIME_TEXT], why[200], name[80];
     size_t i;
     json_t *rival;
-    tool_say("%s (%s, %s:%.0f): runs %s%s", tool_clean(tool_text(site, "name"), name, sizeof name),
-             tool_text(site, "kind"), tool_text(site, "file"), tool_number(site, "line"),
-             tool_text(site, "tier"), tool_is(site, "pinned") ? ", pinned" : "");
-    tool_say("  why: %s", tool_clean(tool_text(site, "reason"), why, sizeof why));
+    tool_say("%s (%s, %s:%.0f): runs %s%s",
+             tool_clean(tide_value_text(site, "name"), name, sizeof name),
+             tide_value_text(site, "kind"), tide_value_text(site, "file"),
+             tide_value_number(site, "line"), tide_value_text(site, "tier"),
+             tide_value_flag(site, "pinned") ? ", pinned" : "");
+    tool_say("  why: %s", tool_clean(tide_value_text(site, "reason"), why, sizeof why));
     tool_say("  types: %s", tool_words(json_object_get(site, "types"), types, sizeof types));
-    if (tool_number(site, "use_ns") > 0)
-        tool_say("  a use takes %s", tool_time(tool_number(site, "use_ns"), ns));
+    if (tide_value_number(site, "use_ns") > 0)
+        tool_say("  a use takes %s", tool_time(tide_value_number(site, "use_ns"), ns));
     json_array_foreach(json_object_get(site, "rivals"), i, rival)
-        tool_say("  by %s it would take %s (%s)", tool_text(rival, "tier"),
-                 tool_time(tool_number(rival, "ns"), ns),
-                 tool_is(rival, "measured") ? "measured" : "estimated");
+        tool_say("  by %s it would take %s (%s)", tide_value_text(rival, "tier"),
+                 tool_time(tide_value_number(rival, "ns"), ns),
+                 tide_value_flag(rival, "measured") ? "measured" : "estimated");
 }
 
 /* The site of the document that a request would mean; NULL: none. */
@@ -39,7 +40,7 @@ static const json_t *explain_find(const json_t *facts, const char *text, const c
     json_array_foreach(json_object_get(facts, "sites"), i, site)
     {
         if (found == NULL && json_equal(json_object_get(site, member), wanted) &&
-            (kind == NULL || strcmp(tool_text(site, "kind"), kind) == 0))
+            (kind == NULL || strcmp(tide_value_text(site, "kind"), kind) == 0))
             found = site;
     }
     json_decref(wanted);
@@ -71,7 +72,7 @@ static int explain_show_code(tool_client *client, const char *site, const tool_o
 {
     json_t *answer, *request = json_pack("{s:o}", "explain", tool_site_of(site));
     int code = tool_client_ask(client, tool_request_of_kind(request, options->kind), &answer);
-    const char *spec = tool_text(answer, "text");
+    const char *spec = tide_value_text(answer, "text");
     if (code != TOOL_OK)
         (void)tool_client_complain(client, code);
     else if (options->json)
@@ -107,20 +108,4 @@ int tool_explain(int count, char **args)
     json_decref(facts);
     tool_client_close(&client);
     return code;
-}
-
-/* The trace's options are the other program's. */
-int tool_replay(int count, char **args)
-{
-    static const char *const places[] = {"tests/bench/", NULL};
-    char path[PATH_MAX];
-    if (count < 2 || strcmp(args[1], "--help") == 0)
-        return count < 2 ? tool_complain(TOOL_USAGE, "replay: which trace?")
-                         : (puts("usage: tidepool replay TRACE [ARGUMENT]..."), TOOL_OK);
-    if (access(args[1], R_OK) != 0)
-        return tool_complain(TOOL_NO, "'%.200s' cannot be read", args[1]);
-    if (!tool_find_program("tidepool-replay", places, path))
-        return tool_complain(TOOL_NO, "no program tidepool-replay beside this one");
-    args[0] = path;
-    return tool_run_program(path, args, NULL) == 0 ? TOOL_OK : TOOL_NO;
 }

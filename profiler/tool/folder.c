@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "profiler/listen/folder.h"
+#include "profiler/record/need.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
@@ -34,17 +35,6 @@ static int folder_compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* False: no memory. */
-static bool folder_add(pid_t **list, size_t *count, pid_t pid)
-{
-    pid_t *longer = realloc(*list, (*count + 1) * sizeof *longer);
-    if (longer == NULL)
-        return false;
-    longer[(*count)++] = pid;
-    *list = longer;
-    return true;
-}
-
 size_t tool_folder_list(const char *folder, pid_t **out)
 {
     const char *path = tool_folder(folder);
@@ -52,15 +42,15 @@ size_t tool_folder_list(const char *folder, pid_t **out)
     size_t count = 0;
     *out = NULL;
     if (list == NULL && path != NULL && errno != ENOENT) /* else nobody has listened yet */
-        tool_leave_out("%.200s: %s", path, strerror(errno));
+        exit(tool_complain(TOOL_NO, "%.200s: %s", path, strerror(errno)));
     if (list == NULL)
         return 0;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
         pid_t pid = folder_read_name(entry->d_name);
-        if (pid != 0 && !folder_add(out, &count, pid)) {
-            tool_leave_out("memory is short: processes are left out");
-            break;
-        }
+        if (pid == 0)
+            continue;
+        *out = tide_need(realloc(*out, (count + 1) * sizeof **out));
+        (*out)[count++] = pid;
     }
     closedir(list);
     tide_assert(count == 0 || *out != NULL);

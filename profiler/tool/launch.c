@@ -16,64 +16,32 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-bool tool_find_program(const char *name, const char *const *places, char path[PATH_MAX])
+bool tool_find_stager(char path[PATH_MAX])
 {
-    static const char *const usual[] = {"", "../libexec/tidepool/", NULL};
-    char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (length <= 0)
+    static const char *const places[] = {"", "../libexec/tidepool/"};
+    char own[PATH_MAX / 2];
+    const char *named = getenv("TIDEPOOL_STAGER");
+    if (named != NULL && named[0] == '/' && access(named, X_OK) == 0)
+        return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own);
+    if (length <= 0 || length == sizeof own)
         return false;
     own[length] = '\0';
     char *slash = strrchr(own, '/');
     tide_assert(slash != NULL);
     slash[1] = '\0';
-    for (int list = 0; list < 2; list++)
-        for (const char *const *at = list == 0 ? usual : places; at != NULL && *at != NULL; at++) {
-            int wrote = snprintf(path, PATH_MAX, "%.*s%s%s", PATH_MAX / 2, own, *at, name);
-            if (wrote > 0 && wrote < PATH_MAX && access(path, X_OK) == 0)
-                return true;
-        }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, PATH_MAX, "%s%stidepool-stage", own, places[i]);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
     return false;
-}
-
-bool tool_find_stager(char path[PATH_MAX])
-{
-    const char *named = getenv("TIDEPOOL_STAGER");
-    if (named == NULL || named[0] != '/' || access(named, X_OK) != 0)
-        return tool_find_program("tidepool-stage", NULL, path);
-    return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
-}
-
-static struct sigaction launch_pipe, launch_child; /* as they were inherited */
-
-void tool_signals_take(void)
-{
-    struct sigaction ignored = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
-    (void)sigaction(SIGPIPE, &ignored, &launch_pipe);
-    (void)sigaction(SIGCHLD, &usual, &launch_child);
-}
-
-void tool_signals_give_back(void)
-{
-    (void)sigaction(SIGPIPE, &launch_pipe, NULL);
-    (void)sigaction(SIGCHLD, &launch_child, NULL);
-}
-
-/* Of such a descriptor nothing is read and to it nothing is written, as if there were none. */
-void tool_streams_take(void)
-{
-    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
-        if (fcntl(number, F_GETFD) < 0) {
-            int taken = open("/", O_PATH | O_CLOEXEC);
-            tide_assert(taken < 0 || taken == number); /* the lowest that is free */
-            (void)taken;
-        }
 }
 
 /* In the child. An output of its own comes without complaints. */
 static void launch_execute(const char *path, char *const args[], const int input[2], int output)
 {
-    tool_signals_give_back();
+    (void)signal(SIGPIPE, SIG_DFL);
     if (input[0] >= 0)
         (void)dup2(input[0], STDIN_FILENO);
     if (output >= 0) {

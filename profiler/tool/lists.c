@@ -14,40 +14,43 @@ typedef void lists_print(const json_t *one);
 static void lists_print_site(const json_t *site)
 {
     char name[32], types[40], uses[TOOL_COUNT_TEXT], ns[TOOL_TIME_TEXT], why[80];
-    tool_say("%4.0f  %-20s %-8s %-8s%s %8s %9s %8.0f  %-16s %s", tool_number(site, "id"),
-             tool_clean(tool_text(site, "name"), name, 21), tool_text(site, "kind"),
-             tool_text(site, "tier"), tool_is(site, "pinned") ? "*" : " ",
-             tool_count(tool_number(site, "uses"), uses),
-             tool_number(site, "use_ns") > 0 ? tool_time(tool_number(site, "use_ns"), ns) : "-",
-             tool_number(site, "misses"), tool_words(json_object_get(site, "types"), types, 40),
-             tool_clean(tool_text(site, "reason"), why, sizeof why));
+    tool_say(
+        "%4.0f  %-20s %-8s %-8s%s %8s %9s %8.0f  %-16s %s", tide_value_number(site, "id"),
+        tool_clean(tide_value_text(site, "name"), name, 21), tide_value_text(site, "kind"),
+        tide_value_text(site, "tier"), tide_value_flag(site, "pinned") ? "*" : " ",
+        tool_count(tide_value_number(site, "uses"), uses),
+        tide_value_number(site, "use_ns") > 0 ? tool_time(tide_value_number(site, "use_ns"), ns)
+                                              : "-",
+        tide_value_number(site, "misses"), tool_words(json_object_get(site, "types"), types, 40),
+        tool_clean(tide_value_text(site, "reason"), why, sizeof why));
 }
 
 static void lists_print_pool(const json_t *pool)
 {
     char name[32], thread[20], held[TOOL_BYTES_TEXT], live[TOOL_BYTES_TEXT], peak[TOOL_BYTES_TEXT],
         limit[TOOL_BYTES_TEXT];
-    double most = tool_number(pool, "limit_bytes");
-    tool_say("%4.0f  %-16s %-15s %-8s %10s %10s %10s %10s %8.0f %8.0f", tool_number(pool, "id"),
-             tool_clean(tool_text(pool, "name"), name, 17),
-             tool_clean(tool_text(pool, "thread_name"), thread, 16), tool_text(pool, "device"),
-             tool_bytes(tool_number(pool, "held_bytes"), held),
-             tool_bytes(tool_number(pool, "live_bytes"), live),
-             tool_bytes(tool_number(pool, "peak_bytes"), peak),
-             most > 0 ? tool_bytes(most, limit) : "-", tool_number(pool, "allocations"),
-             tool_number(pool, "exchanges"));
+    double most = tide_value_number(pool, "limit_bytes");
+    tool_say("%4.0f  %-16s %-15s %-8s %10s %10s %10s %10s %8.0f %8.0f",
+             tide_value_number(pool, "id"), tool_clean(tide_value_text(pool, "name"), name, 17),
+             tool_clean(tide_value_text(pool, "thread_name"), thread, 16),
+             tide_value_text(pool, "device"),
+             tool_bytes(tide_value_number(pool, "held_bytes"), held),
+             tool_bytes(tide_value_number(pool, "live_bytes"), live),
+             tool_bytes(tide_value_number(pool, "peak_bytes"), peak),
+             most > 0 ? tool_bytes(most, limit) : "-", tide_value_number(pool, "allocations"),
+             tide_value_number(pool, "exchanges"));
 }
 
 static void lists_print_buffers(const json_t *one)
 {
     char name[32], live[TOOL_BYTES_TEXT], cached[TOOL_BYTES_TEXT], most[TOOL_BYTES_TEXT];
-    double hits = tool_number(one, "hits"), all = hits + tool_number(one, "misses");
-    tool_say("%4.0f  %-16s %-8s %10.0f %10.0f %5.1f%% %10s %10s %10s", tool_number(one, "id"),
-             tool_clean(tool_text(one, "name"), name, 17), tool_text(one, "device"), hits,
-             tool_number(one, "misses"), all > 0 ? 100 * hits / all : 0,
-             tool_bytes(tool_number(one, "live_bytes"), live),
-             tool_bytes(tool_number(one, "cached_bytes"), cached),
-             tool_bytes(tool_number(one, "max_bytes"), most));
+    double hits = tide_value_number(one, "hits"), all = hits + tide_value_number(one, "misses");
+    tool_say("%4.0f  %-16s %-8s %10.0f %10.0f %5.1f%% %10s %10s %10s", tide_value_number(one, "id"),
+             tool_clean(tide_value_text(one, "name"), name, 17), tide_value_text(one, "device"),
+             hits, tide_value_number(one, "misses"), all > 0 ? 100 * hits / all : 0,
+             tool_bytes(tide_value_number(one, "live_bytes"), live),
+             tool_bytes(tide_value_number(one, "cached_bytes"), cached),
+             tool_bytes(tide_value_number(one, "max_bytes"), most));
 }
 
 static void lists_show(const json_t *facts, const char *member, bool as_json, const char *head,

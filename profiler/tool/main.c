@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
 #define _GNU_SOURCE
+#include <jansson.h>
+
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <tidepool/config.h>
 
-#include "profiler/tool/launch.h"
+#include "profiler/record/need.h"
 #include "profiler/tool/tool.h"
 
 static const struct {
@@ -50,14 +54,20 @@ static int main_finish(int code)
     bool good = fflush(stdout) == 0 && !ferror(stdout);
     if (code == TOOL_OK && !good)
         return tool_complain(TOOL_NO, "the output cannot be written");
-    return code == TOOL_OK && tool_has_left_out() ? TOOL_NO : code;
+    return code;
+}
+
+static void *main_allocate(size_t bytes)
+{
+    return tide_need(malloc(bytes));
 }
 
 int main(int count, char **args)
 {
     const char *name = count > 1 ? args[1] : "";
-    tool_streams_take();
-    tool_signals_take(); /* a process that ends while it is asked is an answer, too */
+    (void)signal(SIGPIPE, SIG_IGN); /* a process that ends while it is asked is an answer, too */
+    (void)signal(SIGCHLD, SIG_DFL);
+    json_set_alloc_funcs(main_allocate, free);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         main_print_usage(stdout);
         return main_finish(TOOL_OK);

@@ -11,7 +11,7 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-enum { TIMEOUT_MS = 5000, TIMEOUT_MAX_S = 3600 };
+enum { TIMEOUT_MS = 5000, PERIOD_MS = 100, TIME_MAX_MS = 3600000 };
 
 static const struct option options_long[] = {
     {"help", no_argument, NULL, 'h'},          {"json", no_argument, NULL, 'j'},
@@ -19,7 +19,8 @@ static const struct option options_long[] = {
     {"follow", no_argument, NULL, 'f'},        {"asm", no_argument, NULL, 'a'},
     {"output", required_argument, NULL, 'o'},  {"kind", required_argument, NULL, 'k'},
     {"since", required_argument, NULL, 's'},   {"sort", required_argument, NULL, 'S'},
-    {"web", required_argument, NULL, 'w'},     {NULL, 0, NULL, 0}};
+    {"listen", required_argument, NULL, 'l'},  {"openmetrics", no_argument, NULL, 'O'},
+    {"period", required_argument, NULL, 'p'},  {NULL, 0, NULL, 0}};
 
 static const struct {
     char letter;
@@ -32,7 +33,9 @@ static const struct {
     {'k', "-k, --kind KIND        of the site: scope, frame, acquire, array, dispatch"},
     {'s', "-s, --since SERIAL     events after the one of this number"},
     {'S', "-S, --sort KEY         sort by this column"},
-    {'w', "-w, --web [ADDRESS:]PORT  serve it as a page instead"},
+    {'l', "-l, --listen [ADDRESS:]PORT  serve there; without an address at 127.0.0.1"},
+    {'O', "-O, --openmetrics      print OpenMetrics"},
+    {'p', "-p, --period MS        milliseconds from look to look (100)"},
     {'t', "-t, --timeout SECONDS  wait so long for an answer (5)"},
     {'d', "-d, --folder FOLDER    look for sockets there"},
     {'h', "-h, --help             print this"}};
@@ -49,14 +52,14 @@ static void options_print_help(const char *name, const char *allowed)
             printf("  %s\n", options_lines[i].line);
 }
 
-static bool options_read_timeout(const char *text, int *ms)
+/* A number of these units, at most an hour, in milliseconds. */
+static bool options_read_time(const char *text, double unit_ms, int *ms)
 {
     char *end;
-    errno = 0;
-    double seconds = strtod(text, &end);
-    if (end == text || *end != '\0' || !(seconds > 0 && seconds <= TIMEOUT_MAX_S))
+    double value = strtod(text, &end) * unit_ms;
+    if (end == text || *end != '\0' || !(value > 0 && value <= TIME_MAX_MS))
         return false;
-    *ms = (int)(seconds * 1e3) > 0 ? (int)(seconds * 1e3) : 1;
+    *ms = value > 1 ? (int)value : 1;
     return true;
 }
 
@@ -67,13 +70,15 @@ static bool options_take(int letter, tool_options *out)
     case 'j': out->json = true; break;
     case 'f': out->follow = true; break;
     case 'a': out->assembler = true; break;
-    case 't': return options_read_timeout(optarg, &out->timeout_ms);
+    case 't': return options_read_time(optarg, 1e3, &out->timeout_ms);
+    case 'p': return options_read_time(optarg, 1, &out->period_ms);
     case 'd': out->folder = optarg; break;
     case 'o': out->output = optarg; break;
     case 'k': out->kind = optarg; break;
     case 's': out->since = optarg; break;
     case 'S': out->sort = optarg; break;
-    case 'w': out->web = optarg; break;
+    case 'l': out->listen = optarg; break;
+    case 'O': out->open_metrics = true; break;
     default: tide_assert(!"a letter of the table"); return false;
     }
     return true;
@@ -89,11 +94,11 @@ int tool_options_read(int *count, char **args, const char *allowed, int least, i
 {
     const char *name = args[0];
     tide_assert(*count > 0 && least >= 0 && (most < 0 || most >= least));
-    *out = (tool_options){.timeout_ms = TIMEOUT_MS};
+    *out = (tool_options){.timeout_ms = TIMEOUT_MS, .period_ms = PERIOD_MS};
+    const char *letters = allowed[0] == '+' ? "+:hjt:d:fao:k:s:S:l:Op:" : ":hjt:d:fao:k:s:S:l:Op:";
     optind = 0;
     opterr = 0;
-    for (int letter;
-         (letter = getopt_long(*count, args, ":hjt:d:fao:k:s:S:w:", options_long, NULL)) != -1;) {
+    for (int letter; (letter = getopt_long(*count, args, letters, options_long, NULL)) != -1;) {
         if (letter == 'h') {
             options_print_help(name, allowed);
             return -1;

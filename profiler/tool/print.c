@@ -9,23 +9,6 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-double tool_number(const json_t *object, const char *member)
-{
-    double value = json_number_value(json_object_get(object, member));
-    return isfinite(value) ? value : 0;
-}
-
-const char *tool_text(const json_t *object, const char *member)
-{
-    const char *text = json_string_value(json_object_get(object, member));
-    return text != NULL ? text : "";
-}
-
-bool tool_is(const json_t *object, const char *member)
-{
-    return json_is_true(json_object_get(object, member));
-}
-
 static const char *print_scaled(double value, double step, const char *const *units, size_t count,
                                 char *out, size_t room)
 {
@@ -67,10 +50,8 @@ const char *tool_count(double count, char out[TOOL_COUNT_TEXT])
 
 void tool_print_json(const json_t *value)
 {
-    int dumped = json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    (void)json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     (void)putchar('\n');
-    if (dumped != 0 && !ferror(stdout))
-        tool_leave_out("memory is short: a part of the JSON text is left out");
 }
 
 const char *tool_words(const json_t *list, char *out, size_t room)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts on paper: members of documents read without trust, figures for people, JSON for
- * programs. */
+/* Facts on paper: figures for people, JSON for programs. A text of a document is shown by tool_say,
+ * tool_clean or tool_complain only. */
 #ifndef TIDEPOOL_PROFILER_TOOL_PRINT_H
 #define TIDEPOOL_PROFILER_TOOL_PRINT_H
 
@@ -8,13 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "profiler/record/value.h"
 #include "profiler/tool/clean.h"
-
-/* A member; 0, "" or false if it is not there or of another type. A text is as it came: it is shown
- * by tool_say, tool_clean or tool_complain only. */
-double tool_number(const json_t *object, const char *member);
-const char *tool_text(const json_t *object, const char *member);
-bool tool_is(const json_t *object, const char *member);
 
 /* "1.5 MiB"; "-" for 0. "12.3 µs". "1.2e6". Each returns `out`. */
 enum { TOOL_BYTES_TEXT = 16, TOOL_TIME_TEXT = 16, TOOL_COUNT_TEXT = 16 };

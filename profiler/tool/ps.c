@@ -14,7 +14,7 @@ static double ps_sum(const json_t *facts, const char *list, const char *member)
     double sum = 0;
     size_t i;
     json_t *one;
-    json_array_foreach(json_object_get(facts, list), i, one) sum += tool_number(one, member);
+    json_array_foreach(json_object_get(facts, list), i, one) sum += tide_value_number(one, member);
     return sum;
 }
 
@@ -29,20 +29,21 @@ static void ps_print_row(const json_t *facts)
 {
     tide_assert(json_is_object(facts));
     char held[TOOL_BYTES_TEXT], program[64];
-    tool_say("%8" PRIu64 "  %-20s %6zu %6zu %10s  %s", (uint64_t)tool_number(facts, "pid"),
-             tool_clean(tool_text(facts, "program"), program, sizeof program),
+    tool_say("%8" PRIu64 "  %-20s %6zu %6zu %10s  %s", (uint64_t)tide_value_number(facts, "pid"),
+             tool_clean(tide_value_text(facts, "program"), program, sizeof program),
              json_array_size(json_object_get(facts, "pools")),
              json_array_size(json_object_get(facts, "sites")),
-             tool_bytes(ps_sum(facts, "pools", "held_bytes"), held), tool_text(facts, "version"));
+             tool_bytes(ps_sum(facts, "pools", "held_bytes"), held),
+             tide_value_text(facts, "version"));
 }
 
 static json_t *ps_summary(const json_t *facts)
 {
-    return json_pack("{s:O, s:s, s:s, s:i, s:i, s:I}", "pid", json_object_get(facts, "pid"),
-                     "program", tool_text(facts, "program"), "version", tool_text(facts, "version"),
-                     "pools", (int)json_array_size(json_object_get(facts, "pools")), "sites",
-                     (int)json_array_size(json_object_get(facts, "sites")), "held_bytes",
-                     ps_held(facts));
+    return json_pack(
+        "{s:O, s:s, s:s, s:i, s:i, s:I}", "pid", json_object_get(facts, "pid"), "program",
+        tide_value_text(facts, "program"), "version", tide_value_text(facts, "version"), "pools",
+        (int)json_array_size(json_object_get(facts, "pools")), "sites",
+        (int)json_array_size(json_object_get(facts, "sites")), "held_bytes", ps_held(facts));
 }
 
 /* One process; one that has just ended is left out. */
@@ -53,10 +54,9 @@ static int ps_show(pid_t pid, const tool_options *options, json_t *list)
     int code = tool_client_open(&client, pid, options->folder, options->timeout_ms);
     if (code == TOOL_OK)
         code = tool_client_facts(&client, &facts);
-    if (code == TOOL_OK && list != NULL) {
-        if (json_array_append_new(list, ps_summary(facts)) != 0)
-            tool_leave_out("memory is short: a process is left out");
-    } else if (code == TOOL_OK)
+    if (code == TOOL_OK && list != NULL)
+        (void)json_array_append_new(list, ps_summary(facts));
+    else if (code == TOOL_OK)
         ps_print_row(facts);
     else if (code != TOOL_NOBODY)
         (void)tool_client_complain(&client, code);
@@ -74,10 +74,6 @@ int tool_ps(int count, char **args)
     pid_t *list;
     size_t pids = tool_folder_list(options.folder, &list);
     json_t *all = options.json ? json_array() : NULL;
-    if (options.json && all == NULL) {
-        tool_leave_out("memory is short: all is left out");
-        pids = 0;
-    }
     if (!options.json)
         printf("%8s  %-20s %6s %6s %10s  %s\n", "PID", "PROGRAM", "POOLS", "SITES", "HELD",
                "VERSION");

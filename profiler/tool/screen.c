@@ -48,16 +48,16 @@ screen_add(screen_rows *rows, tool_screen_look look, const char *format, ...)
 /* Of a second of one thread, by estimate: the part that goes into this site's uses. */
 static double screen_load(const json_t *site)
 {
-    return tool_number(site, "uses_per_second") * tool_number(site, "use_ns") * 1e-9;
+    return tide_value_number(site, "uses_per_second") * tide_value_number(site, "use_ns") * 1e-9;
 }
 
 static double screen_key(const json_t *site, int sort)
 {
     switch (sort) {
     case 0: return screen_load(site);
-    case 1: return tool_number(site, "uses");
-    case 2: return tool_number(site, "misses");
-    case 3: return tool_number(site, "use_ns");
+    case 1: return tide_value_number(site, "uses");
+    case 2: return tide_value_number(site, "misses");
+    case 3: return tide_value_number(site, "use_ns");
     default: return 0;
     }
 }
@@ -70,20 +70,20 @@ static int screen_compare_sites(const void *a, const void *b, void *user)
     double l = screen_key(left, screen->sort), r = screen_key(right, screen->sort);
     int order = (l < r) - (l > r);
     if (order == 0 && strcmp(screen_sorts[screen->sort], "name") == 0)
-        order = strcmp(tool_text(left, "name"), tool_text(right, "name"));
+        order = strcmp(tide_value_text(left, "name"), tide_value_text(right, "name"));
     if (order == 0)
-        return tool_number(left, "id") < tool_number(right, "id") ? -1 : 1;
+        return tide_value_number(left, "id") < tide_value_number(right, "id") ? -1 : 1;
     return screen->reversed ? -order : order;
 }
 
 static int screen_compare_pools(const void *a, const void *b, void *unused)
 {
     const json_t *left = *(json_t *const *)a, *right = *(json_t *const *)b;
-    double l = tool_number(left, "held_bytes"), r = tool_number(right, "held_bytes");
+    double l = tide_value_number(left, "held_bytes"), r = tide_value_number(right, "held_bytes");
     (void)unused;
     if (l != r)
         return l < r ? 1 : -1;
-    return tool_number(left, "id") < tool_number(right, "id") ? -1 : 1;
+    return tide_value_number(left, "id") < tide_value_number(right, "id") ? -1 : 1;
 }
 
 /* The caller frees it; NULL: it is empty, or there is no memory. */
@@ -110,7 +110,7 @@ static double screen_sum(const json_t *list, const char *member)
     double sum = 0;
     size_t i;
     json_t *one;
-    json_array_foreach(list, i, one) sum += tool_number(one, member);
+    json_array_foreach(list, i, one) sum += tide_value_number(one, member);
     return sum;
 }
 
@@ -120,44 +120,46 @@ static void screen_add_head(screen_rows *rows, const json_t *facts)
     const json_t *learning = json_object_get(facts, "learning");
     char held[TOOL_BYTES_TEXT], live[TOOL_BYTES_TEXT], cached[TOOL_BYTES_TEXT];
     screen_add(rows, TOOL_LOOK_TITLE, "tidepool top   %s, process %.0f, version %s",
-               tool_text(facts, "program"), tool_number(facts, "pid"), tool_text(facts, "version"));
+               tide_value_text(facts, "program"), tide_value_number(facts, "pid"),
+               tide_value_text(facts, "version"));
     screen_add(rows, TOOL_LOOK_PLAIN,
                "%zu pools hold %s, %s of it live   buffers cache %s   processor %.1f s",
                json_array_size(pools), tool_bytes(screen_sum(pools, "held_bytes"), held),
                tool_bytes(screen_sum(pools, "live_bytes"), live),
                tool_bytes(screen_sum(json_object_get(facts, "buffers"), "cached_bytes"), cached),
-               tool_number(facts, "process_cpu_ns") * 1e-9);
+               tide_value_number(facts, "process_cpu_ns") * 1e-9);
     screen_add(rows, TOOL_LOOK_PLAIN, "%zu sites   compiled %.0f, failed %.0f, won %.0f, lost %.0f",
-               json_array_size(sites), tool_number(learning, "compiled"),
-               tool_number(learning, "failed"), tool_number(learning, "won"),
-               tool_number(learning, "lost"));
+               json_array_size(sites), tide_value_number(learning, "compiled"),
+               tide_value_number(learning, "failed"), tide_value_number(learning, "won"),
+               tide_value_number(learning, "lost"));
 }
 
 static void screen_add_pool(screen_rows *rows, const json_t *pool)
 {
     char name[24], thread[20], held[TOOL_BYTES_TEXT], live[TOOL_BYTES_TEXT], peak[TOOL_BYTES_TEXT],
         limit[TOOL_BYTES_TEXT], allocations[TOOL_COUNT_TEXT];
-    double most = tool_number(pool, "limit_bytes");
+    double most = tide_value_number(pool, "limit_bytes");
     screen_add(rows, TOOL_LOOK_PLAIN, "%5.0f %-18s %-15s %9s %9s %9s %9s %8s",
-               tool_number(pool, "id"), tool_clean(tool_text(pool, "name"), name, 19),
-               tool_clean(tool_text(pool, "thread_name"), thread, 16),
-               tool_bytes(tool_number(pool, "held_bytes"), held),
-               tool_bytes(tool_number(pool, "live_bytes"), live),
-               tool_bytes(tool_number(pool, "peak_bytes"), peak),
+               tide_value_number(pool, "id"), tool_clean(tide_value_text(pool, "name"), name, 19),
+               tool_clean(tide_value_text(pool, "thread_name"), thread, 16),
+               tool_bytes(tide_value_number(pool, "held_bytes"), held),
+               tool_bytes(tide_value_number(pool, "live_bytes"), live),
+               tool_bytes(tide_value_number(pool, "peak_bytes"), peak),
                most > 0 ? tool_bytes(most, limit) : "-",
-               tool_count(tool_number(pool, "allocations"), allocations));
+               tool_count(tide_value_number(pool, "allocations"), allocations));
 }
 
 static void screen_add_site(screen_rows *rows, const json_t *site)
 {
     char name[24], uses[TOOL_COUNT_TEXT], ns[TOOL_TIME_TEXT], misses[TOOL_COUNT_TEXT], types[100];
-    double use = tool_number(site, "use_ns");
+    double use = tide_value_number(site, "use_ns");
     screen_add(rows, TOOL_LOOK_PLAIN, "%5.0f %-18s %-8s %-8s%s %8s %9s %6.2f%% %7s  %s",
-               tool_number(site, "id"), tool_clean(tool_text(site, "name"), name, 19),
-               tool_text(site, "kind"), tool_text(site, "tier"),
-               tool_is(site, "pinned") ? "*" : " ", tool_count(tool_number(site, "uses"), uses),
+               tide_value_number(site, "id"), tool_clean(tide_value_text(site, "name"), name, 19),
+               tide_value_text(site, "kind"), tide_value_text(site, "tier"),
+               tide_value_flag(site, "pinned") ? "*" : " ",
+               tool_count(tide_value_number(site, "uses"), uses),
                use > 0 ? tool_time(use, ns) : "-", 100 * screen_load(site),
-               tool_count(tool_number(site, "misses"), misses),
+               tool_count(tide_value_number(site, "misses"), misses),
                tool_words(json_object_get(site, "types"), types, sizeof types));
 }
 

@@ -44,7 +44,7 @@ _tidepool()
     case $command in
     profile)
         if [[ $position -eq 2 ]]; then
-            _tidepool_offer "$current" < <(printf "%s\n" save show merge diff)
+            _tidepool_offer "$current" < <(printf "%s\n" save merge)
             return
         fi
         if [[ ${COMP_WORDS[2]} != save ]]; then
@@ -53,7 +53,7 @@ _tidepool()
         fi
         position=$((position - 1))
         ;;
-    pprof | replay | record | report | trace)
+    pprof | record | report | trace)
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;

@@ -26,11 +26,6 @@ typedef int tool_command(int count, char **args);
  * `code`. */
 __attribute__((format(printf, 2, 3))) int tool_complain(int code, const char *format, ...);
 
-/* A part of the answer is missing, for want of memory say. The first such complaint is printed; the
- * command ends with TOOL_NO, if with nothing worse. */
-__attribute__((format(printf, 1, 2))) void tool_leave_out(const char *format, ...);
-bool tool_has_left_out(void);
-
 /* Options that several commands take; each says which letters it allows. */
 typedef struct tool_options {
     bool json;      /* -j, --json */
@@ -43,12 +38,15 @@ typedef struct tool_options {
     const char *kind;   /* -k, --kind KIND of site */
     const char *since;  /* -s, --since SERIAL */
     const char *sort;   /* -S, --sort KEY */
-    const char *web;    /* -w, --web [ADDRESS:]PORT */
+    const char *listen; /* -l, --listen [ADDRESS:]PORT */
+    bool open_metrics;  /* -O, --openmetrics */
+    int period_ms;      /* -p, --period MS; 100 unless said */
 } tool_options;
 
 /* Reads the options of args[0], for which `allowed` are the letters (-h always is).
  * `least` to `most` words must be left (most < 0: any number); they are moved to args[1] and on,
- * and `count` tells how many there are with args[0]. TOOL_OK, TOOL_USAGE after a complaint, or -1
+ * and `count` tells how many there are with args[0]. After a '+' in `allowed` the first word ends the
+ * options. TOOL_OK, TOOL_USAGE after a complaint, or -1
  * if help was asked for and printed. */
 int tool_options_read(int *count, char **args, const char *allowed, int least, int most,
                       tool_options *out);

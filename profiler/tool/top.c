@@ -13,7 +13,6 @@
 #include <unistd.h>
 #undef columns /* term.h calls a capability so */
 
-#include "profiler/report/live.h"
 #include "profiler/tool/clean.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/screen.h"
@@ -264,11 +263,9 @@ int tool_top(int count, char **args)
     tool_options options;
     top_state top = {.options = &options, .period_ms = PERIOD_MS};
     SCREEN *terminal = NULL;
-    int code = tool_options_read(&count, args, "tdSw", 0, 1, &options);
+    int code = tool_options_read(&count, args, "tdS", 0, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    if (options.web != NULL)
-        return tide_live_run(options.web, count, args, options.folder);
     top.screen.sort = options.sort != NULL ? top_find_sort(options.sort) : 0;
     if (top.screen.sort < 0)
         return tool_complain(TOOL_USAGE, "top sorts by load, uses, misses, use or name");

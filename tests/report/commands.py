@@ -165,24 +165,6 @@ def records_code():
         check(site["code_is"] == "assembler" and re.search(r"^\s+ret$", site["code"], re.M), f"machine code: {site}")
     plain = code_of(sample, TIDEPOOL_STAGER=stager)
     check([(n, s["code_is"]) for n, s in plain.items()] == [("group_by", "spec")], f"a spec that no stager knows: {plain}")
-    pages_without_streams(path)
-
-
-def pages_without_streams(record):
-    """What is opened lies nowhere that a standard stream was: not the page, nor what the stager reads and writes."""
-    pages = []
-    for closed in ["", "<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"]:
-        if launcher and "2>&-" in closed:
-            continue  # Valgrind itself does not start without
-        path = work / "streams.html"
-        result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *launcher, tidepool, "report", "-o", path, record],
-                                env=dict(environment, TIDEPOOL_STAGER=stager), capture_output=True, timeout=120)
-        check(result.returncode == 0, f"report with {closed}: {result}")
-        pages.append(path.read_bytes() if path.exists() else None)
-        check(pages[-1] == pages[0], f"the page with {closed} is another")
-    check(b"assembler" in (pages[0] or b""), "the page has machine code")
-    result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *launcher, tidepool, "report", record], env=environment, capture_output=True, text=True)
-    check(result.returncode != 0 and "cannot be written" in result.stderr, f"nothing can be written: {result}")
 
 
 def records_from_another_folder():
@@ -196,38 +178,13 @@ def records_from_another_folder():
     check(not list(elsewhere.iterdir()) and not list(work.glob("moved.rec.*")), "only the record is left")
 
 
-def records_with_signals_ignored():
-    """What a parent ignores the program ignores, but the command still learns that it ended."""
-    def ignore():
-        for number in (signal.SIGCHLD, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
-
-    def default():
-        for number in (signal.SIGCHLD, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-
-    for before, wanted in ((ignore, True), (default, False)):
-        process = subprocess.Popen([*launcher, tidepool, "record", "-o", work / "ignored.rec", "--", "grep", "SigIgn", "/proc/self/status"],
-                                   env=environment, preexec_fn=before, restore_signals=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        try:
-            output, _ = process.communicate(timeout=120)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            output = process.communicate()[0]
-            check(False, "record does not see that its program has ended")
-        check(process.returncode == 3, f"ended with {process.returncode}, although it told nothing")
-        ignored = int((output or "0").split()[-1], 16)
-        for number in (signal.SIGCHLD, signal.SIGPIPE):
-            check(bool(ignored >> (number - 1) & 1) == wanted, f"{number} in the program: ignored {ignored:x}, wanted {wanted}")
-
-
 def records_nothing():
     result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 0")
     check(result.returncode == 3 and "told nothing" in result.stderr, f"no Tidepool: {result}")
     result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 5")
     check(result.returncode == 5, f"no Tidepool, status 5: {result}")
     refused(127, "no-such-program", "record", "-o", work / "none.rec", "no-such-program")
-    refused(2, "record", "record", "sh")
+    refused(2, "name a file", "record", "sh")
     refused(2, "'0'", "record", "-p", "0", "-o", work / "none.rec", "sh")
     refused(1, "no-folder", "record", "-o", work / "no-folder/x.rec", "sh")
     refused(2, "the standard output is the program's", "record", "-o", "-", "sh", cwd=work)
@@ -293,7 +250,8 @@ def trace():
     rows = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
     held = [r["args"]["held_bytes"] for r in rows if r["ph"] == "C" and r["name"] == "pool results #3 bytes"]
-    check(held == [f["pools"][2]["held_bytes"] for f in facts], "a pool's counters")
+    check(len(held) > 20 and set(held) <= {f["pools"][2]["held_bytes"] for f in facts}, "a pool's counters")
+    check(abs(held[-1] / facts[-1]["pools"][2]["held_bytes"] - 1) < .01, "the last one")
     tiers = [r["name"] for r in rows if r["ph"] == "X" and r["tid"] == 3]
     check(tiers == ["full", "compiled", "full", "compiled"], f"tiers of evaluate: {tiers}")
     slices = [r for r in rows if r["ph"] == "X" and r["tid"] == 3]
@@ -317,37 +275,25 @@ def trace_of_what_goes():
     moments = [l["time_ns"] / 1e3 for l in facts]
     for name in "pool results #3 bytes", "buffers batches #1 bytes":
         told = {moments.index(r["ts"]): sum(r["args"].values()) for r in rows if r["ph"] == "C" and r["name"] == name}
-        check(list(told) == [*range(51), *range(60, 101)], f"{name} is told at {list(told)}")
-        check(told[50] == 0 and told[49] > 0 and told[60] > 0, f"{name}: {told[49]}, {told[50]}, {told[60]}")
+        check(told[50] == 0 and told[60] > 0 and not set(told) & set(range(51, 60)), f"{name} is told at {list(told)}")
     slices = [(r["ts"], r["ts"] + r["dur"]) for r in rows if r["ph"] == "X" and r["tid"] == 3]
     check(slices and all(end - moments[50] < 1 or begin - moments[60] > -1 for begin, end in slices), f"tiers of what is gone: {slices}")
     check(any(abs(end - moments[50]) < 1 for _, end in slices) and any(abs(begin - moments[60]) < 1 for begin, _ in slices), f"they end and begin: {slices}")
 
 
 def trace_of_two_programs():
-    """A process that executes another program has a process of tracks for each, with its name and with its sites."""
+    """Of a process that executes another program the last is told."""
     lines = read_lines(sample)
     facts = [dict(l, since_ns=5) for l in lines if l.get("format") == "tidepool-facts"]
     half = len(facts) // 2
     for l in facts[half:]:
         l.update(since_ns=facts[half]["time_ns"], program="other", sites=[dict(s, name="other_" + s["name"]) for s in l["sites"]])
-    event = next(l for l in lines if l.get("format") == "tidepool-event")
     path, out = work / "two.rec", work / "two.json"
-    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, dict(event, time_ns=facts[-1]["time_ns"]), lines[-1]]))
+    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, lines[-1]]))
     check(run("trace", path, "-o", out).returncode == 0, "trace of two programs")
     rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
-    names = {r["args"]["name"]: r["pid"] for r in rows if r["ph"] == "M" and r["name"] == "process_name"}
-    check(list(names) == ["columns", "other (process 4100, program 2)"] and names["columns"] == 4100 and len(set(names.values())) == 2, f"processes: {names}")
-    first, second = names.values()
-    moment = (facts[half]["time_ns"] - 1) / 1e3
-    for r in rows:
-        if "ts" in r:
-            check(r["pid"] == (first if r["ts"] < moment else second), f"a row of the other program: {r}")
-    for pid, before in (first, ""), (second, "other_"):
-        tracks = {r["args"]["name"] for r in rows if r["ph"] == "M" and r["name"] == "thread_name" and r["pid"] == pid}
-        check(f"site {before}solve #1" in tracks and len(tracks) == 7, f"tracks of {pid}: {tracks}")
-    ends = [r["ts"] + r["dur"] for r in rows if r["ph"] == "X" and r["pid"] == first]
-    check(abs(max(ends) - facts[half - 1]["time_ns"] / 1e3) < 1, "the first program's slices end with what it told last")
+    check([r["args"]["name"] for r in rows if r["name"] == "process_name"] == ["other"], "the process")
+    check(min(r["ts"] for r in rows if "ts" in r) == facts[half]["time_ns"] / 1e3, "nothing of the first")
 
 
 def to_a_terminal(*arguments):
@@ -554,7 +500,7 @@ def serves(command, wanted, use):
     target = subprocess.Popen([*listener, sample, "600s", "0"], env=environment, stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
     for _ in range(20):  # it begins only where the process answers in time
-        server = subprocess.Popen([*launcher, tidepool, command, "--web" if command == "top" else "--listen", "127.0.0.1:0", str(target.pid)], env=environment,
+        server = subprocess.Popen([*launcher, tidepool, command, "--listen", "127.0.0.1:0", str(target.pid)], env=environment,
                                   stdout=subprocess.PIPE, text=True)
         url = server.stdout.readline().strip()
         if url or server.wait(120) != 4:
@@ -634,8 +580,6 @@ records_short_programs()
 if os.path.exists(stager):
     records_code()
 records_from_another_folder()
-if not launcher:  # Valgrind inherits no ignored SIGCHLD
-    records_with_signals_ignored()
 records_nothing()
 bad_files()
 if not launcher:  # Valgrind would take minutes
@@ -650,8 +594,6 @@ pprof()
 pprof_of_a_program()
 serves("metrics", "/metrics", scrape)
 serves("web", "/", watch)
-if "ncurses" not in run("top").stderr:
-    serves("top", "/", watch)
 nobody()
 shutil.rmtree(work, ignore_errors=True)
 sys.exit(1 if failures else 0)

@@ -95,7 +95,7 @@ static void check_profile(const tide_history *history)
     char *bytes = NULL;
     size_t count = 0, at = 0;
     FILE *out = open_memstream(&bytes, &count);
-    assert_true(tide_pprof_write(out, history));
+    tide_pprof_write(out, history);
     fclose(out);
     assert_true(count > 0);
     while (at < count) {
@@ -114,7 +114,7 @@ static void check_profile(const tide_history *history)
 }
 
 /* All that is made of a history. */
-static void make_all(const tide_history *history, const char *problem)
+static void make_all(tide_history *history, const char *problem)
 {
     static const tide_data_limits limits = {20, 20, 20, 50, 20, 20};
     static tide_advice_list list;
@@ -128,6 +128,10 @@ static void make_all(const tide_history *history, const char *problem)
         return;
     check_profile(history);
     FILE *out = open_memstream(&text, &bytes);
+    tide_trace_write(out, history);
+    fclose(out);
+    check_json(text);
+    out = open_memstream(&text, &bytes);
     assert_true(tide_metrics_of(out, history->last, NULL, TIDE_METRICS_OPEN));
     fclose(out);
     assert_string_equal(text + bytes - 6, "# EOF\n");
@@ -137,24 +141,13 @@ static void make_all(const tide_history *history, const char *problem)
 static bool try_one(const char *path)
 {
     tide_history history = {0};
-    tide_record_outcome outcome, again;
-    char *text = NULL;
-    size_t bytes = 0;
+    tide_record_outcome outcome;
     bool good = tide_record_read(path, tide_history_add, &history, &outcome);
     assert_true(outcome.whole == (outcome.problem[0] == 0));
     assert_null(strchr(outcome.problem, '\n'));
     assert_true(good || (history.head == NULL && history.last == NULL));
     if (good)
         make_all(&history, outcome.problem);
-    FILE *out = open_memstream(&text, &bytes);
-    assert_true(tide_trace_write(out, path, &again) == good);
-    fclose(out);
-    assert_string_equal(again.problem, outcome.problem);
-    assert_true(good == (bytes > 0));
-    if (good)
-        check_json(text);
-    else
-        free(text);
     tide_history_free(&history);
     return outcome.whole;
 }

@@ -432,13 +432,12 @@
   const text = (title, key, options = {}) => ({ title, key, ...options });
   const figure = (title, key, format) => ({ title, key: (row) => number(key(row)), show: (row) => format(key(row)), number: true });
 
-  const rival = (site, tier) => { const found = site.rivals.find((r) => r.tier === tier); return found ? found.ns : site.tier === tier ? site.use_ns : 0; };
   const typed = (s) => s.types.map((t, i) => (s.shapes[i] && s.shapes[i].length ? `${t} ${s.shapes[i].join("×")}` : t)).join(", ");
   const siteColumns = [
     text("Site", (s) => s.name, { show: (s) => make("a", { href: "#band-" + s.id, class: "mono" }, s.name || "?") }),
     text("Place", place), text("Kind", (s) => s.kind), text("Plan", (s) => s.tier, { show: (s) => tierBadge(s.tier) }),
     text("Types and shapes", typed, { long: true }), figure("Uses", (s) => s.uses, count), figure("Uses/s", (s) => s.uses_per_second, count),
-    figure("One use", (s) => s.use_ns, ns), figure("… by code", (s) => rival(s, "compiled"), ns), figure("Misses", (s) => s.misses, count),
+    figure("One use", (s) => s.use_ns, ns), figure("… by code", (s) => s.code_ns, ns), figure("Misses", (s) => s.misses, count),
     figure("Compiles", (s) => s.compiles, count), text("Why it runs that", (s) => s.reason, { long: true }),
   ];
   const poolColumns = [
