@@ -3,7 +3,6 @@
 #include "runtime/attach.h"
 
 #include "runtime/array/import.h"
-#include "runtime/base/linker.h"
 #include "runtime/base/registry.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/device/cuda/backend.h"
@@ -17,7 +16,6 @@
 /* Before any of their locks is taken: runtime/base/fork.h. */
 static void attach_fork_handlers(void)
 {
-    tide_linker_prepare();
     tide_registry_lock(); /* whose handlers its first lock registers */
     tide_registry_unlock();
     tide_pools_prepare();

@@ -45,8 +45,7 @@
 TIDE_BEGIN_DECLS
 
 /* Starts the keeper now. If it runs already, nothing happens. TIDE_ERROR_MEMORY when the system
- * gives no thread, TIDE_ERROR_STATE in a plugin with a copy of the library that cannot be kept
- * loaded. Any thread. */
+ * gives no thread. Any thread. */
 TIDE_API tide_status tide_background_start(void);
 
 /* Ends the keeper and waits for its end. It does not start again until tide_background_start. A compile

@@ -25,8 +25,7 @@ TIDE_BEGIN_DECLS
  * where the command looks. Again while the process listens: nothing happens. TIDE_ERROR_FILE with the
  * reason when the component cannot be loaded, or the socket or the thread cannot be made;
  * TIDE_ERROR_STATE while another thread begins or ends this, in a forked child, once exit has been
- * called, from a visitor of sites, and in a plugin with a copy of the library that cannot be kept
- * loaded. Any thread. */
+ * called, and from a visitor of sites. Any thread. */
 TIDE_API tide_status tide_listen(const char *folder);
 
 /* Ends that and waits for the end of the thread: clients find the connection closed, the name is

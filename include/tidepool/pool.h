@@ -114,8 +114,7 @@ TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
 /* The calling thread's own pool. It is created on first use and destroyed when the thread ends,
  * even if another thread has adopted it. NULL with a message when it cannot be created;
- * TIDE_ERROR_LIMIT when the process has no thread key left, TIDE_ERROR_STATE in a plugin with a
- * copy of the library that cannot be kept loaded until the thread ends. */
+ * TIDE_ERROR_LIMIT when the process has no thread key left. */
 TIDE_API tide_pool *tide_pool_local(void);
 
 /* Makes the calling thread the owner. Call it from the new owner, before any use of the pool there:

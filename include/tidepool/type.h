@@ -11,7 +11,7 @@
 TIDE_BEGIN_DECLS
 
 /* An element type: a size, an alignment and a name. The id is valid in every pool and thread until
- * the process ends. 0 is no type. */
+ * the process ends, but not in another copy of the library: each numbers its own types. 0 is no type. */
 typedef uint32_t tide_type;
 
 /* The built-in types: id, C name of the constant, element type in C, size in bits, short name. The
@@ -45,9 +45,7 @@ enum {
 /* Means all types, where a call allows that. */
 #define TIDE_ALL_TYPES UINT32_MAX
 
-/* Most types one process can register, the built-in ones included. Each copy of the library in it
- * takes ids for 1024 at a time: with a type for which it has none left, and in tide_site_each where
- * it has fewer than 512. So at most 64 copies have types of their own. */
+/* One more than the most types that a copy of the library can have, the built-in ones included. */
 #define TIDE_TYPE_LIMIT 65536u
 
 /* Where types are told of a dispatch, by tide_site_info and in profiles, key k of a generic
@@ -90,9 +88,7 @@ TIDE_API size_t tide_type_size(tide_type type);
 /* Alignment of one element in bytes; 0 with a message when unknown. */
 TIDE_API size_t tide_type_align(tide_type type);
 
-/* The highest id; ids run from 1 to this number. So many types exist, unless the process has
- * several copies of the library: the ids of all but the first have gaps, where those of the others
- * are. */
+/* So many types exist; their ids run from 1 to this number. */
 TIDE_API uint32_t tide_type_count(void);
 
 /* Registers a type on first use and stores its id in *cell, which starts as 0. tide_type_of() calls

@@ -22,7 +22,6 @@
 #include <xxhash.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/linker.h"
 #include "runtime/base/lock.h"
 
 enum { ID_MAX = 64 };
@@ -91,7 +90,7 @@ static size_t identity_write_build(char *out, size_t room)
     struct stat seen = {.st_size = 0};
     int at = snprintf(out, room, "library %d.%d.%d ", TIDEPOOL_VERSION_MAJOR,
                       TIDEPOOL_VERSION_MINOR, TIDEPOOL_VERSION_PATCH);
-    (void)tide_linker_each_module(identity_visit, &found);
+    (void)dl_iterate_phdr(identity_visit, &found);
     tide_assert(at > 0 && found.bytes <= ID_MAX);
     for (size_t i = 0; i < found.bytes; i++)
         at += snprintf(out + at, room - (size_t)at, "%02x", found.id[i]);

@@ -18,7 +18,6 @@
 #include "jit/learn/round.h"
 #include "jit/stager/processors.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
@@ -284,13 +283,11 @@ void tide_background_prepare(void)
     pthread_once(&keeper_once, keeper_prepare);
 }
 
-/* Zero or an error number; EPERM: the thread would outlive this copy of the library. */
+/* Zero or an error number. */
 static int keeper_start_thread(bool by_program)
 {
     int error = 0;
     tide_attach();
-    if (!tide_copy_stay())
-        return EPERM;
     tide_background_prepare();
     tide_lock_take(&keeper_lock);
     if (by_program) {
@@ -309,9 +306,6 @@ static int keeper_start_thread(bool by_program)
 tide_status tide_background_start(void)
 {
     int error = keeper_start_thread(true);
-    if (error == EPERM && !tide_copy_stay())
-        return tide_fail(TIDE_ERROR_STATE, "tide_background_start",
-                         "this copy of the library may be unloaded before the thread ends");
     return error == 0 ? TIDE_OK
                       : tide_fail(TIDE_ERROR_MEMORY, "tide_background_start", "no thread: %s",
                                   strerror(error));

@@ -19,7 +19,6 @@
 #include "jit/learn/background.h"
 #include "jit/stager/locate.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
@@ -120,7 +119,7 @@ void tide_listen_passed(void)
     char error[300], line[400];
     if (TIDE_LIKELY(tide_setting_get(TIDE_SETTING_listen) == 0) || listen_look() != LISTEN_NOT)
         return;
-    if (!tide_copy_stay() || !listen_move(LISTEN_NOT, LISTEN_CHANGES) ||
+    if (!listen_move(LISTEN_NOT, LISTEN_CHANGES) ||
         listen_begin(LISTEN_ENDED, NULL, error, sizeof error))
         return;
     int length = snprintf(line, sizeof line, "tidepool: this process does not listen: %s\n", error);
@@ -134,9 +133,6 @@ tide_status tide_listen(const char *folder)
     char error[300];
     tide_attach();
     TIDE_FORWARD(tide_registry_admit(call));
-    if (!tide_copy_stay())
-        return tide_fail(TIDE_ERROR_STATE, call,
-                         "this copy of the library may be unloaded before the thread ends");
     if (folder != NULL && folder[0] != '/')
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the folder is no absolute path");
     for (size_t i = 0; i < sizeof from / sizeof *from; i++)

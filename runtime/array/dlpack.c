@@ -7,7 +7,6 @@
 #include "runtime/array/array.h"
 #include "runtime/array/import.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/check/report.h"
@@ -63,9 +62,6 @@ static tide_status dlpack_check_export(const tide_row *row, const tide_slot *slo
     if (!tide_dl_type_of(row->type, &name))
         return tide_fail(TIDE_ERROR_TYPE, call, "DLPack has no name for type %s",
                          tide_type_name(row->type));
-    if (!tide_copy_stay())
-        return tide_fail(TIDE_ERROR_STATE, call,
-                         "this copy of the library may be unloaded before the consumer calls it");
     if (tide_slot_record_of(row, slot)->guard != NULL)
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a guarded array (check level 2) stays with its scope");

@@ -25,6 +25,6 @@ static void hooks_attach(void)
  * the `once`, for the linker is asked. */
 void tide_attach(void)
 {
-    (void)tide_copy_stay();
+    tide_copy_stay();
     pthread_once(&hooks_attached, hooks_attach);
 }

@@ -15,11 +15,4 @@ extern bool (*_Atomic tide_os_fault)(size_t bytes);
 /* When true, the system counts whatever may be written (runtime/base/os.h), whatever it says. */
 extern bool tide_os_strict_always;
 
-/* When true, this copy of the library cannot be kept loaded (runtime/base/copy.h). */
-extern bool tide_copy_refuse_stay;
-
-/* When true, the C library counts as one that cannot tell without a lock which module an address is
- * in (runtime/base/linker.h). */
-extern bool tide_linker_without_finder;
-
 #endif

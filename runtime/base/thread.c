@@ -39,8 +39,7 @@ static void thread_make_key(void)
 tide_status tide_thread_keep(tide_thread_rank rank, void (*end)(void))
 {
     tide_assert((unsigned)rank < TIDE_THREAD_RANKS && end != NULL);
-    if (!tide_copy_stay())
-        return TIDE_ERROR_STATE;
+    tide_copy_stay();
     pthread_once(&thread_once, thread_make_key);
     if (!thread_have_key)
         return TIDE_ERROR_LIMIT;
@@ -62,9 +61,6 @@ void tide_thread_forget(tide_thread_rank rank)
 
 const char *tide_thread_refusal(tide_status status)
 {
-    switch (status) {
-    case TIDE_ERROR_LIMIT: return THREAD_TEXT(PTHREAD_KEYS_MAX);
-    case TIDE_ERROR_STATE: return "this copy of the library may be unloaded before the thread ends";
-    default: return "no memory for what is done when the thread ends";
-    }
+    return status == TIDE_ERROR_LIMIT ? THREAD_TEXT(PTHREAD_KEYS_MAX)
+                                      : "no memory for what is done when the thread ends";
 }

@@ -17,8 +17,7 @@ typedef enum tide_thread_rank {
 /* Has `end` called when the calling thread ends; it takes what the thread has from a thread-local
  * variable of its own. Each rank has one `end`. What another destructor of the thread makes anew is
  * ended in the next round of destructors. TIDE_ERROR_LIMIT when the process has no thread key left,
- * TIDE_ERROR_STATE when this copy of the library does not stay loaded, TIDE_ERROR_MEMORY; no
- * message is set. */
+ * TIDE_ERROR_MEMORY; no message is set. */
 tide_status tide_thread_keep(tide_thread_rank rank, void (*end)(void));
 
 /* Nothing is left of this rank. */

@@ -7,15 +7,11 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
-#include "runtime/base/linker.h"
-#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
-enum { CHUNK = TIDE_COPY_CHUNK, CHUNKS = TIDE_COPY_CHUNKS, MOST_ALIGN = 4096 };
-enum { VISITOR_TYPES = 512 }; /* that a visitor of sites can register, at least */
+enum { CHUNK = 1024, CHUNKS = TIDE_TYPE_LIMIT / CHUNK, MOST_ALIGN = 4096 };
 
 static const tide_type_facts builtin[TIDE_BUILTIN_COUNT + 1] = {
 #define TIDE_X(id, constant, ctype, bits, name) \
@@ -33,14 +29,11 @@ typedef struct registered_type {
     char name[];
 } registered_type;
 
-/* Chunks are published by the last number, which is stored last and read first. Those between that
- * are other copies' stay NULL. */
+/* Chunks are published by the last number, which is stored last and read first. */
 static const tide_type_facts **type_chunks[CHUNKS];
 static _Atomic tide_type type_last = TIDE_BUILTIN_COUNT;
 
-/* The numbers that are left of the youngest chunk. Like the tree, guarded by the registry. */
-static tide_type type_next, type_end;
-static void *type_tree;
+static void *type_tree; /* guarded by the registry */
 
 const tide_type_facts *tide_type_facts_of(tide_type type)
 {
@@ -49,8 +42,7 @@ const tide_type_facts *tide_type_facts_of(tide_type type)
     if (type > atomic_load_explicit(&type_last, memory_order_acquire))
         return NULL;
     tide_assert(type < TIDE_TYPE_LIMIT);
-    const tide_type_facts **chunk = type_chunks[type / CHUNK];
-    return chunk != NULL ? chunk[type % CHUNK] : NULL;
+    return type_chunks[type / CHUNK][type % CHUNK];
 }
 
 tide_type tide_type_find(const char *name)
@@ -62,7 +54,7 @@ tide_type tide_type_find(const char *name)
     }
     for (tide_type type = 1, last = tide_type_count(); type <= last; type++) {
         const tide_type_facts *facts = tide_type_facts_of(type);
-        if (facts != NULL && strcmp(facts->name, name) == 0)
+        if (strcmp(facts->name, name) == 0)
             return type;
     }
     tide_fail(TIDE_ERROR_NAME, call, "no type has the name '%.60s'", name);
@@ -132,8 +124,8 @@ static const tide_type_facts **type_make_chunk(void)
 /* Gives `made` the next number. False when memory is short; then nothing has changed. */
 static bool type_publish(registered_type *made)
 {
-    tide_type type = type_next;
-    tide_assert(type > type_last && type < type_end && type < TIDE_TYPE_LIMIT);
+    tide_type type = type_last + 1;
+    tide_assert(type < TIDE_TYPE_LIMIT);
     const tide_type_facts ***chunk = &type_chunks[type / CHUNK];
     if (*chunk == NULL && (*chunk = type_make_chunk()) == NULL)
         return false;
@@ -142,106 +134,30 @@ static bool type_publish(registered_type *made)
     made->type = type;
     tide_assert((*chunk)[type % CHUNK] == NULL);
     (*chunk)[type % CHUNK] = &made->facts;
-    type_next++;
     atomic_store_explicit(&type_last, type, memory_order_release);
     return true;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------- */
-
-/* Guarded by the registry, as all of this. The chunk of the numbers that are given now; -1: none. */
-static int type_chunk_now(void)
-{
-    return (int)(type_end / CHUNK) - 1;
-}
-
-/* Is there a number, if need be in a chunk that was taken ahead? */
-static bool type_has_number(void)
-{
-    if (type_next < type_end)
-        return true;
-    int chunk = tide_copy_own_chunk(type_chunk_now());
-    if (chunk >= CHUNKS)
-        return false;
-    tide_type first = (tide_type)chunk * CHUNK;
-    type_next = first > TIDE_BUILTIN_COUNT ? first : TIDE_BUILTIN_COUNT + 1;
-    type_end = first + CHUNK;
-    tide_assert(type_next < type_end && type_end <= TIDE_TYPE_LIMIT);
-    return true;
-}
-
-static bool type_none_left; /* other copies had the rest when this one asked; atomic */
-
-/* Takes a chunk above this one, with no lock held. False: none is left. */
-static bool type_take_chunk(int above)
-{
-    bool taken = tide_copy_take_chunk(above) < CHUNKS;
-    __atomic_store_n(&type_none_left, !taken, __ATOMIC_RELAXED);
-    return taken;
-}
-
-static tide_type type_refuse_number(const char *name, bool visiting)
-{
-    const char *call = "tide_type_register";
-    if (!visiting || __atomic_load_n(&type_none_left, __ATOMIC_RELAXED))
-        tide_fail(TIDE_ERROR_LIMIT, call,
-                  "no number left for '%s': the copies of the library in this process have all %u",
-                  name, TIDE_TYPE_LIMIT - 1);
-    else
-        tide_fail(TIDE_ERROR_STATE, call, "no number ready for '%s' in a visitor of sites", name);
-    return TIDE_NO_TYPE;
-}
-
-static bool type_has_enough(void)
-{
-    return type_end - type_next >= VISITOR_TYPES || tide_copy_own_chunk(type_chunk_now()) < CHUNKS;
-}
-
-void tide_type_visit_begin(void)
-{
-    bool may_take = !tide_lock_held_any() && !tide_linker_in_doubt();
-    for (;;) {
-        tide_registry_lock();
-        if (!may_take || type_has_enough())
-            return;
-        int now = type_chunk_now();
-        tide_registry_unlock();
-        may_take = type_take_chunk(now);
-    }
-}
-
-void tide_type_visit_end(void)
-{
-    tide_registry_unlock();
-    if (type_last > TIDE_BUILTIN_COUNT) /* types stay for good, so the copy does */
-        (void)tide_copy_stay();
-}
-
 /* ---- registering ------------------------------------------------------------------------ */
 
-/* What a search for a type led to, when it did not lead to one. */
-typedef enum type_want {
-    WANT_NOTHING,
-    WANT_NUMBERS /* a chunk of them is to be taken, with the registry unlocked */
-} type_want;
-
 /* With the registry locked. */
-static tide_type type_find_or_make(const tide_type_facts *facts, type_want *want)
+static tide_type type_find_or_make(const tide_type_facts *facts)
 {
+    const char *call = "tide_type_register";
     registered_type key = {.facts = *facts};
     registered_type *const *found = tfind(&key, &type_tree, type_compare);
-    *want = WANT_NOTHING;
     if (found != NULL)
         return (*found)->type;
-    if (!type_has_number()) {
-        *want = WANT_NUMBERS;
+    if (type_last == TIDE_TYPE_LIMIT - 1) {
+        tide_fail(TIDE_ERROR_LIMIT, call, "no number left for '%s': there are %u types",
+                  facts->name, TIDE_TYPE_LIMIT - 1);
         return TIDE_NO_TYPE;
     }
     registered_type *made = type_make_registered(facts);
     if (made != NULL && type_publish(made))
         return made->type;
     tide_os_free(made);
-    tide_fail(TIDE_ERROR_MEMORY, "tide_type_register", "no memory to register '%s'", facts->name);
+    tide_fail(TIDE_ERROR_MEMORY, call, "no memory to register '%s'", facts->name);
     return TIDE_NO_TYPE;
 }
 
@@ -271,19 +187,10 @@ tide_type tide_type_register(const char *name, size_t size, size_t align)
     tide_type type = type_find_builtin(&facts);
     if (type != TIDE_NO_TYPE)
         return type;
-    (void)tide_copy_stay(); /* with a lock held it comes later: tide_type_visit_end */
-    for (;;) {
-        type_want want;
-        tide_registry_lock();
-        type = type_find_or_make(&facts, &want);
-        int now = type_chunk_now();
-        tide_registry_unlock();
-        if (want == WANT_NOTHING)
-            return type;
-        bool visiting = tide_lock_held_any();
-        if (visiting || !type_take_chunk(now))
-            return type_refuse_number(name, visiting);
-    }
+    tide_registry_lock();
+    type = type_find_or_make(&facts);
+    tide_registry_unlock();
+    return type;
 }
 
 tide_type tide_type_known(const tide_type_facts *facts)
@@ -312,7 +219,7 @@ tide_status tide_type_refuse(tide_type type, const char *call)
 {
     tide_assert(tide_type_facts_of(type) == NULL);
     tide_status why = tide_error_status();
-    bool shortage = why == TIDE_ERROR_MEMORY || why == TIDE_ERROR_LIMIT || why == TIDE_ERROR_STATE;
+    bool shortage = why == TIDE_ERROR_MEMORY || why == TIDE_ERROR_LIMIT;
     if (type == TIDE_NO_TYPE && shortage && tide_failed_last("tide_type_register"))
         return tide_fail(why, call, "no type (%.300s)", tide_error_message());
     return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());

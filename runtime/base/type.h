@@ -18,13 +18,6 @@ const tide_type_facts *tide_type_facts_of(tide_type type);
  * registration just before found no memory or number, it is that failure, and says so. */
 tide_status tide_type_refuse(tide_type type, const char *call);
 
-/* Around a visit of the program's: the registry is locked meanwhile, so the dynamic linker cannot be
- * asked which numbers other copies of the library have. The beginning sees to it that numbers for
- * at least 512 types are left, if there are any; the end makes this copy stay loaded if it has got
- * its first types. A visit may be inside of another. */
-void tide_type_visit_begin(void);
-void tide_type_visit_end(void);
-
 /* The type of this identity if there is one, else TIDE_NO_TYPE: registers nothing. */
 tide_type tide_type_known(const tide_type_facts *facts);
 

@@ -12,7 +12,6 @@
 #include <ucontext.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -160,8 +159,7 @@ static void guard_install_handler(void)
 void tide_guard_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (tide_copy_stay()) /* else faults come without a report, which has been said */
-        pthread_once(&once, guard_install_handler);
+    pthread_once(&once, guard_install_handler);
 }
 
 /* ---- entries and the quarantine: the registry is locked ---------------------------------- */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/linker.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
@@ -64,11 +63,21 @@ static bool report_may_ask_linker(void)
     return !tide_lock_held_any();
 }
 
+static bool report_ask_linker(const void *code, Dl_info *info)
+{
+    if (!report_may_ask_linker())
+        return false;
+    tide_outside outside = tide_outside_enter();
+    bool known = dladdr(code, info) != 0;
+    tide_outside_leave(outside);
+    return known;
+}
+
 /* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
 static bool report_is_loaded(const char *text)
 {
-    tide_linker_range module;
-    return report_may_ask_linker() && tide_linker_module_of(text, &module);
+    Dl_info module;
+    return report_ask_linker(text, &module);
 }
 
 bool tide_place_is_loaded(const tide_place *place)
@@ -106,16 +115,6 @@ tide_report_text tide_place_text(tide_place place)
         snprintf(words.text, sizeof words.text, "%s:%u in %.70s", report_path_end(place.file),
                  place.line, place.function);
     return words;
-}
-
-static bool report_ask_linker(const void *code, Dl_info *info)
-{
-    if (!report_may_ask_linker())
-        return false;
-    tide_outside outside = tide_outside_enter();
-    bool known = dladdr(code, info) != 0;
-    tide_outside_leave(outside);
-    return known;
 }
 
 tide_report_text tide_code_text(const void *code)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of sites, the plan that each of them runs, and what may be asked about them. */
+#define _GNU_SOURCE
 #include "runtime/scope/site.h"
+
+#include <link.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/exit.h"
 #include "runtime/base/hooks.h"
-#include "runtime/base/linker.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -73,16 +75,6 @@ void tide_site_forget(tide_site *site, bool going)
         tide_hooks_policy.forget(site, going);
     if (tide_hooks_profile.forget != NULL)
         tide_hooks_profile.forget(site, going);
-}
-
-/* The process ends, and other threads may be inside the site until it has: all that is known of the
- * site stays, in reach of whoever looks for leaks, and the site runs what it ran. */
-static void site_leave_behind(tide_site *site)
-{
-    static tide_site_record *left_behind; /* guarded by the registry */
-    tide_assert(site->state == SITE_LISTED && site->record->left_behind == NULL);
-    site->record->left_behind = left_behind;
-    left_behind = site->record;
 }
 
 /* The site's module is being unloaded. (Should it stay after all, the site arrives again.) */
@@ -190,22 +182,36 @@ void tide_module_enter(tide_site *const *first, tide_site *const *last, const vo
     tide_registry_unlock();
 }
 
-/* Sites that C++ keeps out of the module's list are found by their address. */
-void tide_module_leave(const void *anchor)
+typedef struct site_module {
+    uintptr_t anchor, first, last; /* `last` is the address after the end */
+} site_module;
+
+/* 1, which ends the visit, if the module contains the anchor. */
+static int site_find_module(struct dl_phdr_info *info, size_t size, void *user)
 {
-    tide_linker_range module;
-    if (tide_exit_begun())
-        tide_registry_abandon(); /* the linker is asked with nothing held */
-    if (!tide_linker_module_of(anchor, &module))
-        return;
-    void (*part_with)(tide_site * site) = tide_exit_begun() ? site_leave_behind : site_delist;
-    tide_assert(module.first < module.last);
-    tide_registry_lock();
+    (void)size;
+    site_module *module = user;
+    bool inside = false;
+    module->first = UINTPTR_MAX, module->last = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD)
+            continue;
+        uintptr_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
+        inside |= module->anchor >= start && module->anchor < end;
+        module->first = start < module->first ? start : module->first;
+        module->last = end > module->last ? end : module->last;
+    }
+    return inside;
+}
+
+static void site_delist_module(const site_module *module)
+{
     size_t kept = 0;
     for (size_t i = 0; i < site_list.count; i++) {
         uintptr_t address = (uintptr_t)site_list.sites[i];
-        if (address >= module.first && address < module.last)
-            part_with(site_list.sites[i]);
+        if (address >= module->first && address < module->last)
+            site_delist(site_list.sites[i]);
         else
             site_list.sites[kept++] = site_list.sites[i];
     }
@@ -215,6 +221,18 @@ void tide_module_leave(const void *anchor)
         site_list.sites = NULL;
         site_list.room = 0;
     }
+}
+
+/* Sites that C++ keeps out of the module's list are found by their address. When the process ends
+ * the module stays, and other threads may be inside of its sites. */
+void tide_module_leave(const void *anchor)
+{
+    site_module module = {.anchor = (uintptr_t)anchor};
+    if (tide_exit_begun() || dl_iterate_phdr(site_find_module, &module) == 0)
+        return;
+    tide_assert(module.first < module.last);
+    tide_registry_lock();
+    site_delist_module(&module);
     tide_registry_unlock();
 }
 
@@ -238,9 +256,7 @@ void tide_site_visit(bool (*visit)(tide_site *site, void *user), void *user)
 
 void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
 {
-    tide_type_visit_begin();
     tide_site_visit(visit, user);
-    tide_type_visit_end();
 }
 
 /* What profile and policy know of it. */

@@ -20,13 +20,12 @@ typedef struct tide_site_record {
     uint64_t id; /* in the order of discovery, from 1; no other site of the process has had it */
     bool pinned;
     tide_tier pin;
-    const tide_plan *declared;            /* table plan of the types declared; NULL: none were   */
-    tide_declared_uses uses;              /* the same of a kind without tables                   */
-    const tide_plan *table;               /* the same of the types learned, by policy            */
-    const tide_plan *compiled;            /* by policy; NULL: none is in force                   */
-    void *profile;                        /* the observer's own */
-    void *learner;                        /* policy's own       */
-    struct tide_site_record *left_behind; /* when the process ended: a list */
+    const tide_plan *declared; /* table plan of the types declared; NULL: none were   */
+    tide_declared_uses uses;   /* the same of a kind without tables                   */
+    const tide_plan *table;    /* the same of the types learned, by policy            */
+    const tide_plan *compiled; /* by policy; NULL: none is in force                   */
+    void *profile;             /* the observer's own */
+    void *learner;             /* policy's own       */
 } tide_site_record;
 
 /* Did the program say what it is used for? Then nothing observed changes that. */

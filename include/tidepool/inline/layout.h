@@ -73,8 +73,8 @@ struct tide_pool {
      * may join them. The highest bit is the library's own. */
     uint64_t saved;
     struct tide_pool_core *core;
-    uintptr_t copy; /* which copy of the library made it; odd if calls are checked. No guard reads
-                       it: numbers of types differ from copy to copy (runtime/base/copy.h) */
+    uintptr_t copy;      /* which copy of the library made it; odd if calls are checked. No guard
+                       of a fast path reads it */
     uint64_t unused_[8]; /* so that shelves 1 to 4, the commonest types, fill one cache line */
     tide_shelf shelves[TIDE_TYPE_LIMIT]; /* by type */
 };

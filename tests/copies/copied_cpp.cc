@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// The same in C++.
-#include "tests/copies/copied.inc"
