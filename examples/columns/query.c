@@ -1,130 +1,356 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries: their memory, and the table of functions. */
-#include "query.h"
+/* From text to a query that is checked, in one pass: the table is known, so a node gets its type when
+ * it is made.
+ *
+ *   query       item, item … [where expression]
+ *   item        * | aggregate(expression) | count(*) | expression, all but * with [as name]
+ *   expression  by rank: or; and; not; = != < <= > >=, is [not] null; + -; * / %; - */
+#include "columns.h"
 
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Everything a query is made of hangs in one list and goes at once. */
-typedef struct block {
-    struct block *next;
-    _Alignas(16) unsigned char bytes[];
-} block;
+typedef struct parser {
+    columns_job *job;
+    const char *at;
+    unsigned depth;
+    columns_error *error;
+    jmp_buf refused;
+} parser;
 
-void *query_memory(query *q, size_t bytes)
+typedef const columns_node *node;
+
+static node expression(parser *p, unsigned rank);
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+static _Noreturn void refuse(parser *p, const char *place, const char *format, ...)
 {
-    block *b = calloc(1, sizeof *b + bytes);
-    if (b == NULL)
-        return NULL;
-    b->next = q->memory;
-    q->memory = b;
-    return b->bytes;
+    va_list arguments;
+    int wrote = snprintf(p->error->text, sizeof p->error->text,
+                         "query, character %td: ", place - p->job->query + 1);
+    va_start(arguments, format);
+    vsnprintf(p->error->text + wrote, sizeof p->error->text - (size_t)wrote, format, arguments);
+    va_end(arguments);
+    longjmp(p->refused, 1);
 }
 
-char *query_text(query *q, const char *text, size_t length)
+static const char *place(parser *p)
 {
-    char *copy = query_memory(q, length + 1);
-    if (copy != NULL)
-        memcpy(copy, text, length);
-    return copy;
+    while (isspace((unsigned char)*p->at))
+        p->at++;
+    return p->at;
 }
 
-node *query_node(query *q, node_kind kind, operation op, size_t start, size_t end)
+static int word_length(const char *at)
 {
-    node *n = query_memory(q, sizeof *n);
-    if (n != NULL)
-        *n = (node){.kind = kind, .op = op, .start = start, .end = end};
-    return n;
+    int length = 0;
+    while (isalnum((unsigned char)at[length]) || at[length] == '_' || (at[length] & 0x80) != 0)
+        length++;
+    return length;
 }
 
-void query_destroy(query *q)
+/* Takes this word or symbol if it comes next. */
+static bool take(parser *p, const char *what)
 {
-    if (q == NULL)
-        return;
-    for (block *b = q->memory, *next; b != NULL; b = next) {
-        next = b->next;
-        free(b);
+    int length = (int)strlen(what);
+    if (strncasecmp(place(p), what, (size_t)length) != 0 ||
+        (isalpha((unsigned char)*what) && word_length(p->at) != length))
+        return false;
+    p->at += length;
+    return true;
+}
+
+static void want(parser *p, const char *what)
+{
+    if (!take(p, what))
+        refuse(p, p->at, "'%s' is missing", what);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+static columns_node *make(parser *p, columns_op op, char sign, columns_kind kind, node a, node b)
+{
+    if (p->job->nodes == COLUMNS_NODES)
+        refuse(p, p->at, "the query is too long");
+    columns_node *made = &p->job->node[p->job->nodes++];
+    *made = (columns_node){.op = op, .sign = sign, .kind = kind, .args = {a, b}};
+    return made;
+}
+
+static bool is_number(node n)
+{
+    return n->kind == INTEGER || n->kind == REAL;
+}
+
+static node to_real(parser *p, node n)
+{
+    return n->kind == REAL ? n : make(p, TO_REAL, 0, REAL, n, NULL);
+}
+
+/* Both get one type: an integer beside a real becomes one. */
+static void unify(parser *p, const char *where, node *a, node *b)
+{
+    if (is_number(*a) && is_number(*b) && (*a)->kind != (*b)->kind) {
+        *a = to_real(p, *a);
+        *b = to_real(p, *b);
     }
-    free(q->items.at);
-    free(q->groups.at);
-    free(q->order.at);
-    free(q->aggregates.at);
-    free(q->text);
-    free(q);
+    if ((*a)->kind != (*b)->kind)
+        refuse(p, where, "the types of both sides differ");
 }
 
-/* The array with room for one more of `size` bytes; it doubles. NULL: no memory. */
-static void *one_more(void *at, size_t count, size_t *room, size_t size)
+static node binary(parser *p, const char *where, char sign, node a, node b)
 {
-    if (count < *room)
-        return at;
-    size_t more = *room == 0 ? 8 : 2 * *room;
-    void *grown = realloc(at, more * size);
-    if (grown != NULL)
-        *room = more;
-    return grown;
+    bool computes = strchr("+-*/%", sign) != NULL;
+    unify(p, where, &a, &b);
+    if ((sign == '&' || sign == '|') && a->kind != BOOLEAN)
+        refuse(p, where, "this wants conditions");
+    if (computes && (!is_number(a) || (sign == '%' && a->kind != INTEGER)))
+        refuse(p, where, "this wants %s", sign == '%' ? "integers" : "numbers");
+    if (sign == '/') {
+        a = to_real(p, a);
+        b = to_real(p, b);
+    }
+    return make(p, BINARY, sign, computes ? a->kind : BOOLEAN, a, b);
 }
 
-bool node_list_add(node_list *list, node *n)
+static node negation(parser *p, const char *where, node n)
 {
-    node **at = one_more(list->at, list->count, &list->room, sizeof *at);
-    if (at == NULL)
-        return false;
-    list->at = at;
-    at[list->count++] = n;
-    return true;
+    if (n->kind != BOOLEAN)
+        refuse(p, where, "this wants a condition");
+    return make(p, NOT, 0, BOOLEAN, n, NULL);
 }
 
-bool item_list_add(item_list *list, item i)
+/* ---- leaves and functions ------------------------------------------------------------------- */
+
+static node literal(parser *p, columns_kind kind, columns_value value)
 {
-    item *at = one_more(list->at, list->count, &list->room, sizeof *at);
-    if (at == NULL)
-        return false;
-    list->at = at;
-    at[list->count++] = i;
-    return true;
+    columns_node *made = make(p, LITERAL, 0, kind, NULL, NULL);
+    made->literal = value;
+    return made;
 }
 
-bool order_list_add(order_list *list, order_key k)
+static node column(parser *p, const char *name, int length)
 {
-    order_key *at = one_more(list->at, list->count, &list->room, sizeof *at);
-    if (at == NULL)
-        return false;
-    list->at = at;
-    at[list->count++] = k;
-    return true;
+    const columns_table *table = p->job->table;
+    for (size_t i = 0; i < table->count; i++) {
+        const columns_text *known = &table->names[i];
+        if (known->length != (size_t)length || memcmp(known->start, name, known->length) != 0)
+            continue;
+        columns_node *made = make(p, COLUMN, 0, table->columns[i].kind, NULL, NULL);
+        made->column = i;
+        return made;
+    }
+    refuse(p, name, "there is no column '%.*s'", length, name);
 }
 
-static const function functions[] = {
-    {"if", NODE_IF, OP_NONE, TIDE_NO_TYPE, 3},
-    {"coalesce", NODE_COALESCE, OP_NONE, TIDE_NO_TYPE, 2},
-    {"int", NODE_CAST, OP_NONE, TIDE_I64, 1},
-    {"real", NODE_CAST, OP_NONE, TIDE_F64, 1},
-    {"bool", NODE_CAST, OP_NONE, TIDE_BOOL, 1},
-    {"text", NODE_CAST, OP_NONE, TIDE_I32, 1},
-    {"abs", NODE_MATH, OP_ABS, TIDE_NO_TYPE, 1},
-    {"sqrt", NODE_MATH, OP_SQRT, TIDE_F64, 1},
-    {"exp", NODE_MATH, OP_EXP, TIDE_F64, 1},
-    {"ln", NODE_MATH, OP_LN, TIDE_F64, 1},
-    {"floor", NODE_MATH, OP_FLOOR, TIDE_F64, 1},
-    {"ceil", NODE_MATH, OP_CEIL, TIDE_F64, 1},
-    {"round", NODE_MATH, OP_ROUND, TIDE_F64, 1},
-    {"length", NODE_TEXT, OP_LENGTH, TIDE_I64, 1},
-    {"lower", NODE_TEXT, OP_LOWER, TIDE_I32, 1},
-    {"upper", NODE_TEXT, OP_UPPER, TIDE_I32, 1},
-    {"substr", NODE_TEXT, OP_SUBSTR, TIDE_I32, 3},
-    {"count", NODE_AGGREGATE, OP_COUNT, TIDE_I64, 1},
-    {"sum", NODE_AGGREGATE, OP_SUM, TIDE_NO_TYPE, 1},
-    {"avg", NODE_AGGREGATE, OP_AVG, TIDE_F64, 1},
-    {"min", NODE_AGGREGATE, OP_MIN, TIDE_NO_TYPE, 1},
-    {"max", NODE_AGGREGATE, OP_MAX, TIDE_NO_TYPE, 1},
-};
-
-const function *function_named(const char *name)
+static node number(parser *p)
 {
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (strcasecmp(functions[i].name, name) == 0)
-            return &functions[i];
+    char *end, *real_end;
+    columns_value real = {.real = strtod(p->at, &real_end)};
+    columns_value integer = {.integer = strtoll(p->at, &end, 10)};
+    p->at = real_end;
+    return end == real_end ? literal(p, INTEGER, integer) : literal(p, REAL, real);
+}
+
+/* 'text' or "column" */
+static node quoted(parser *p)
+{
+    const char *start = p->at + 1, *end = strchr(start, *p->at);
+    if (end == NULL)
+        refuse(p, p->at, "a quote is not closed");
+    bool text = *p->at == '\'';
+    columns_value value = {.text = {start, (size_t)(end - start)}};
+    node made = text ? literal(p, TEXT, value) : column(p, start, (int)(end - start));
+    p->at = end + 1;
+    return made;
+}
+
+static node call(parser *p, const char *where)
+{
+    if (strncasecmp(where, "if", 2) == 0) {
+        node condition = expression(p, 0);
+        want(p, ",");
+        node yes = expression(p, 0);
+        want(p, ",");
+        node no = expression(p, 0);
+        want(p, ")");
+        unify(p, where, &yes, &no);
+        if (condition->kind != BOOLEAN)
+            refuse(p, where, "'if' wants a condition first");
+        columns_node *made = make(p, IF, 0, yes->kind, condition, yes);
+        made->args[2] = no;
+        return made;
+    }
+    node text = expression(p, 0);
+    want(p, ")");
+    if (strncasecmp(where, "length", 6) != 0 || text->kind != TEXT)
+        refuse(p, where, "there is no such function of this");
+    return make(p, LENGTH, 0, INTEGER, text, NULL);
+}
+
+static node primary(parser *p)
+{
+    const char *where = place(p);
+    int length = word_length(where);
+    if (take(p, "(")) {
+        node inside = expression(p, 0);
+        want(p, ")");
+        return inside;
+    }
+    if (take(p, "-"))
+        return binary(p, where, '-', literal(p, INTEGER, (columns_value){0}), primary(p));
+    if (isdigit((unsigned char)*where))
+        return number(p);
+    if (*where == '\'' || *where == '"')
+        return quoted(p);
+    if (take(p, "true") || take(p, "false"))
+        return literal(p, BOOLEAN, (columns_value){.boolean = length == 4});
+    if (length == 0)
+        refuse(p, where, "an expression is missing");
+    p->at += length;
+    return take(p, "(") ? call(p, where) : column(p, where, length);
+}
+
+/* ---- operators ------------------------------------------------------------------------------ */
+
+enum { NOT_RANK = 2, TEST_RANK = 3, RANKS = 6, DEPTH_MAX = 100 };
+
+/* Of two that begin alike the longer one comes first. */
+static const struct symbol {
+    const char *text;
+    char sign;
+    unsigned rank;
+} symbols[] = {{"or", '|', 0}, {"and", '&', 1}, {"<=", 'l', 3}, {">=", 'g', 3}, {"!=", '!', 3},
+               {"=", '=', 3},  {"<", '<', 3},   {">", '>', 3},  {"+", '+', 4},  {"-", '-', 4},
+               {"*", '*', 5},  {"/", '/', 5},   {"%", '%', 5}};
+
+static const struct symbol *take_symbol(parser *p, unsigned rank)
+{
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+        if (symbols[i].rank == rank && take(p, symbols[i].text))
+            return &symbols[i];
     return NULL;
+}
+
+static node expression(parser *p, unsigned rank)
+{
+    const struct symbol *found;
+    const char *where = place(p);
+    node left;
+    if (p->depth++ == DEPTH_MAX * RANKS)
+        refuse(p, where, "the expression is too deep");
+    if (rank == NOT_RANK && take(p, "not"))
+        left = negation(p, where, expression(p, rank));
+    else
+        left = rank == RANKS ? primary(p) : expression(p, rank + 1);
+    while (where = place(p), (found = take_symbol(p, rank)) != NULL)
+        left = binary(p, where, found->sign, left, expression(p, rank + 1));
+    if (rank == TEST_RANK && take(p, "is")) {
+        bool not = take(p, "not");
+        want(p, "null");
+        left = make(p, IS_NULL, 0, BOOLEAN, left, NULL);
+        left = not ? negation(p, where, left) : left;
+    }
+    p->depth--;
+    return left;
+}
+
+/* ---- queries -------------------------------------------------------------------------------- */
+
+static node aggregate(parser *p)
+{
+    static const char *const names[] = {"count", "sum", "avg", "min", "max"};
+    static const char signs[] = "csa<>";
+    const char *where = place(p);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!take(p, names[i]))
+            continue;
+        want(p, "(");
+        node n = i == 0 && take(p, "*") ? NULL : expression(p, 0);
+        want(p, ")");
+        if ((signs[i] == 's' || signs[i] == 'a') && !is_number(n))
+            refuse(p, where, "this wants numbers");
+        if (signs[i] == 'a')
+            n = to_real(p, n);
+        p->job->grouped = true;
+        return make(p, AGGREGATE, signs[i], i == 0 ? INTEGER : n->kind, n, NULL);
+    }
+    return NULL;
+}
+
+static void add_item(parser *p, node n, const char *name, size_t length)
+{
+    if (p->job->items == COLUMNS_ITEMS)
+        refuse(p, p->at, "there are too many items");
+    p->job->item[p->job->items] = n;
+    p->job->names[p->job->items++] = (columns_text){name, length};
+}
+
+static void item(parser *p)
+{
+    const columns_table *table = p->job->table;
+    const char *name = place(p);
+    if (take(p, "*")) {
+        for (size_t i = 0; i < table->count; i++) {
+            const columns_text *t = &table->names[i];
+            add_item(p, column(p, t->start, (int)t->length), t->start, t->length);
+        }
+        return;
+    }
+    node n = aggregate(p);
+    if (n == NULL)
+        n = expression(p, 0);
+    const char *end = p->at;
+    while (end > name && isspace((unsigned char)end[-1]))
+        end--;
+    if (take(p, "as")) {
+        name = place(p);
+        p->at = end = name + word_length(name);
+    }
+    add_item(p, n, name, (size_t)(end - name));
+}
+
+columns_job *columns_job_create(columns_table *table, const char *query, columns_error *error)
+{
+    columns_job *job = columns_memory(NULL, sizeof *job);
+    memset(job, 0, sizeof *job);
+    job->table = table;
+    job->query = strcpy(columns_memory(NULL, strlen(query) + 1), query);
+    parser p = {.job = job, .at = job->query, .error = error};
+    if (setjmp(p.refused) != 0) {
+        columns_job_destroy(job);
+        return NULL;
+    }
+    do
+        item(&p);
+    while (take(&p, ","));
+    if (take(&p, "where"))
+        job->where = expression(&p, 0);
+    if (*place(&p) != '\0')
+        refuse(&p, p.at, "this is not understood");
+    if (job->where != NULL && job->where->kind != BOOLEAN)
+        refuse(&p, p.at, "'where' wants a condition");
+    return job;
+}
+
+const char columns_default_query[] =
+    "category, count(*) as elements, avg(mass) as mean_mass,\n"
+    "avg(if(melting - 273.15 > 500, density * 1.02, density)) as mean_density,\n"
+    "sum(number % 10) as digits, max(electronegativity / period) as pull,\n"
+    "max(length(name)) as longest, min(name) as first\n"
+    "where phase != 'gas' and (density > 1 or not stable) or melting < 300 or melting is null";
+
+void columns_job_destroy(columns_job *job)
+{
+    if (job == NULL)
+        return;
+    columns_table_destroy(job->table);
+    free(job->query);
+    free(job);
 }

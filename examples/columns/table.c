@@ -1,149 +1,246 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables: memory, comparison, repetition. */
-#include "table.h"
+/* Tables, and how a CSV file becomes one: it is cut into fields, and then each column gets the
+ * narrowest type that all its fields have. An empty field is null. */
+#include "columns.h"
 
-#include "error.h"
-
-#include <assert.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-columns_table *table_create(dictionary *words, size_t column_count)
+void *columns_memory(void *old, size_t bytes)
 {
-    columns_table *table = calloc(1, sizeof *table);
-    column *columns = calloc(column_count > 0 ? column_count : 1, sizeof *columns);
-    if (table == NULL || columns == NULL) {
-        free(table);
-        free(columns);
-        return NULL;
-    }
-    table->words = dictionary_share(words);
-    table->columns = columns;
-    table->column_count = column_count;
+    void *memory = realloc(old, bytes > 0 ? bytes : 1);
+    if (memory != NULL)
+        return memory;
+    fputs("columns: no memory\n", stderr);
+    exit(1);
+}
+
+/* ---- columns -------------------------------------------------------------------------------- */
+
+tide_type columns_type(columns_kind kind)
+{
+    static tide_type types[] = {TIDE_I64, TIDE_F64, TIDE_BOOL, TIDE_NO_TYPE};
+    if (types[kind] == TIDE_NO_TYPE)
+        types[kind] =
+            tide_type_register("columns text", sizeof(columns_text), _Alignof(columns_text));
+    return types[kind];
+}
+
+columns_table *columns_table_create(size_t count)
+{
+    columns_table *table = columns_memory(NULL, sizeof *table);
+    *table = (columns_table){.count = count};
+    table->columns = columns_memory(NULL, count * sizeof *table->columns);
+    table->names = columns_memory(NULL, count * sizeof *table->names);
+    memset(table->columns, 0, count * sizeof *table->columns);
     return table;
+}
+
+void columns_table_reserve(columns_table *table, size_t rows)
+{
+    if (rows <= table->room)
+        return;
+    table->room = rows > 2 * table->room ? rows : 2 * table->room;
+    for (size_t i = 0; i < table->count; i++) {
+        columns_vector *c = &table->columns[i];
+        c->values = columns_memory(c->values, table->room * columns_width(c->kind));
+        c->nulls = columns_memory(c->nulls, table->room);
+    }
 }
 
 void columns_table_destroy(columns_table *table)
 {
     if (table == NULL)
         return;
-    for (size_t i = 0; i < table->column_count; i++) {
-        free(table->columns[i].name);
+    for (size_t i = 0; i < table->count; i++) {
         free(table->columns[i].values);
         free(table->columns[i].nulls);
     }
     free(table->columns);
-    dictionary_release(table->words);
+    free(table->names);
+    free(table->bytes);
     free(table);
 }
 
-bool table_set_column(columns_table *table, size_t index, const char *name, tide_type type,
-                      bool nullable)
+/* ---- fields --------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const char *name; /* of the file */
+    char *bytes, *at, *end;
+    size_t line, columns, rows, count, room;
+    columns_text *fields; /* of all rows, one after another */
+    columns_error *error;
+    jmp_buf refused;
+} reader;
+
+static _Noreturn void refuse(reader *r, const char *format, ...)
 {
-    assert(index < table->column_count && table->room == 0);
-    column *c = &table->columns[index];
-    c->name = strdup(name);
-    c->type = type;
-    c->nullable = nullable;
-    return c->name != NULL;
+    va_list arguments;
+    int wrote = snprintf(r->error->text, sizeof r->error->text, "%.200s:%zu: ", r->name, r->line);
+    va_start(arguments, format);
+    vsnprintf(r->error->text + wrote, sizeof r->error->text - (size_t)wrote, format, arguments);
+    va_end(arguments);
+    longjmp(r->refused, 1);
 }
 
-static bool column_reserve(column *c, size_t rows)
+/* The place is at the field's first byte, then at what ends it. Quotes are taken off where the field
+ * lies. */
+static void read_field(reader *r, columns_text *field)
 {
-    void *values = realloc(c->values, rows * type_width(c->type));
-    if (values == NULL)
+    bool quoted = r->at < r->end && *r->at == '"', closed = !quoted;
+    char *to = r->at += quoted;
+    field->start = to;
+    for (; r->at < r->end; *to++ = *r->at++) {
+        if (!quoted && (*r->at == ',' || *r->at == '\n' || *r->at == '\r'))
+            break;
+        closed = quoted && *r->at == '"' && (++r->at == r->end || *r->at != '"');
+        if (closed)
+            break;
+        r->line += *r->at == '\n';
+    }
+    field->length = (size_t)(to - field->start);
+    if (quoted && !closed)
+        refuse(r, "a quote is not closed");
+    r->at += r->at < r->end && *r->at == '\r';
+    if (r->at < r->end && *r->at != ',' && *r->at != '\n')
+        refuse(r, "something stands behind a quoted field");
+}
+
+/* Empty lines are no rows. */
+static void read_row(reader *r)
+{
+    size_t before = r->count;
+    bool empty = *r->at == '\n' || *r->at == '\r';
+    for (bool more = !empty; more; r->at += more) {
+        if (r->count == r->room)
+            r->fields = columns_memory(r->fields, (r->room = 2 * r->room + 64) * sizeof *r->fields);
+        read_field(r, &r->fields[r->count++]);
+        more = r->at < r->end && *r->at == ',';
+    }
+    if (r->columns == 0)
+        r->columns = r->count;
+    if (!empty && r->count - before != r->columns)
+        refuse(r, "%zu fields, where the first row has %zu", r->count - before, r->columns);
+    r->line += r->at < r->end && *r->at == '\n';
+    r->at += r->at < r->end;
+}
+
+/* ---- types ---------------------------------------------------------------------------------- */
+
+static bool is_word(const columns_text *t, const char *word)
+{
+    return t->length == strlen(word) && memcmp(t->start, word, t->length) == 0;
+}
+
+/* Is the field of this kind, and which value is it? What is longer than any number is a text. */
+static bool convert(const columns_text *t, columns_kind kind, columns_value *out)
+{
+    char digits[40], *end = digits;
+    size_t plain = 0;
+    if (kind == TEXT)
+        return out->text = *t, true;
+    if (kind == BOOLEAN)
+        return out->boolean = is_word(t, "true"), out->boolean || is_word(t, "false");
+    while (plain < t->length && strchr("0123456789+-.eE", t->start[plain]) != NULL)
+        plain++;
+    if (plain != t->length || plain >= sizeof digits)
         return false;
-    c->values = values;
-    if (!c->nullable)
-        return true;
-    bool *nulls = realloc(c->nulls, rows * sizeof *nulls);
-    if (nulls == NULL)
-        return false;
-    c->nulls = nulls;
+    memcpy(digits, t->start, plain);
+    digits[plain] = '\0';
+    errno = 0;
+    if (kind == INTEGER)
+        out->integer = strtoll(digits, &end, 10);
+    else
+        out->real = strtod(digits, &end);
+    return *end == '\0' && end != digits && errno == 0;
+}
+
+/* `fields`: the first of the column; the next is `columns` further. False: not of this kind. */
+static bool fill_column(columns_vector *c, const columns_text *fields, const reader *r)
+{
+    for (size_t row = 0; row < r->rows; row++) {
+        columns_value value = {0};
+        const columns_text *field = &fields[row * r->columns];
+        c->nulls[row] = field->length == 0;
+        if ((!c->nulls[row] || c->kind == TEXT) && !convert(field, c->kind, &value))
+            return false;
+        memcpy(columns_at(c, row), &value, columns_width(c->kind));
+    }
     return true;
 }
 
-bool table_reserve(columns_table *table, size_t rows)
+static columns_table *make_table(reader *r, size_t times)
 {
-    if (rows <= table->room)
-        return true;
-    if (rows < 2 * table->room)
-        rows = 2 * table->room;
-    if (rows > SIZE_MAX / 16)
-        return false;
-    for (size_t i = 0; i < table->column_count; i++)
-        if (!column_reserve(&table->columns[i], rows))
-            return false;
-    table->room = rows;
-    return true;
-}
-
-size_t columns_table_rows(const columns_table *table)
-{
-    return table->rows;
-}
-
-const char *type_word(tide_type type)
-{
-    switch (type) {
-    case TIDE_I64: return "integer";
-    case TIDE_F64: return "real";
-    case TIDE_BOOL: return "boolean";
-    default: return "text";
+    static const columns_kind kinds[] = {BOOLEAN, INTEGER, REAL, TEXT};
+    columns_table *table = columns_table_create(r->columns);
+    r->rows = r->count / r->columns - 1;
+    memcpy(table->names, r->fields, r->columns * sizeof *r->fields);
+    table->bytes = r->bytes;
+    for (size_t i = 0; i < r->columns; i++)
+        table->columns[i].kind = TEXT; /* for which there is room enough for all */
+    columns_table_reserve(table, r->rows * times);
+    for (size_t i = 0; i < r->columns; i++) {
+        columns_vector *c = &table->columns[i];
+        const columns_kind *kind = kinds;
+        do
+            c->kind = *kind++;
+        while (!fill_column(c, r->fields + r->columns + i, r));
+        for (size_t done = r->rows; done < r->rows * times; done += r->rows) {
+            memcpy(columns_at(c, done), c->values, r->rows * columns_width(c->kind));
+            memcpy(c->nulls + done, c->nulls, r->rows);
+        }
     }
+    table->rows = r->rows * times;
+    return table;
 }
 
-/* Nulls are compared as nulls, whatever value stands in for them. */
-static bool column_equal(const column *a, const column *b, size_t rows)
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* The elements stand in the program, which so runs from anywhere. */
+__asm__(".section .rodata\n"
+        "columns_elements_start: .incbin \"" COLUMNS_ELEMENTS "\"\n"
+        "columns_elements_end:\n"
+        ".previous\n");
+extern const char columns_elements_start[], columns_elements_end[];
+
+static void read_file(reader *r)
 {
-    if (a->type != b->type || strcmp(a->name, b->name) != 0)
-        return false;
-    for (size_t i = 0; i < rows; i++) {
-        if (column_null(a, i) != column_null(b, i))
-            return false;
-        if (!column_null(a, i) &&
-            memcmp(column_at(a, i), column_at(b, i), type_width(a->type)) != 0)
-            return false;
-    }
-    return true;
+    size_t room = 0;
+    FILE *file = strcmp(r->name, "-") == 0 ? stdin : fopen(r->name, "r");
+    ssize_t length = file != NULL ? getdelim(&r->bytes, &room, '\0', file) : -1;
+    if (length < 0 || (length > 0 && r->bytes[length - 1] == '\0'))
+        refuse(r, "%s", file == NULL ? strerror(errno) : "it is empty or no text");
+    r->end = r->bytes + length;
+    if (file != stdin)
+        fclose(file);
 }
 
-bool columns_table_equal(const columns_table *a, const columns_table *b)
+columns_table *columns_table_load(const char *path, size_t times, columns_error *error)
 {
-    if (a->rows != b->rows || a->column_count != b->column_count || a->words != b->words)
-        return false;
-    for (size_t i = 0; i < a->column_count; i++)
-        if (!column_equal(&a->columns[i], &b->columns[i], a->rows))
-            return false;
-    return true;
-}
-
-static void column_repeat(const column *from, column *to, size_t rows, size_t times)
-{
-    size_t bytes = rows * type_width(from->type);
-    for (size_t i = 0; i < times; i++) {
-        memcpy((char *)to->values + i * bytes, from->values, bytes);
-        if (to->nullable)
-            memcpy(to->nulls + i * rows, from->nulls, rows);
+    columns_table *table = NULL;
+    reader *r = columns_memory(NULL, sizeof *r);
+    *r = (reader){.name = path != NULL ? path : "elements", .line = 1, .error = error};
+    if (setjmp(r->refused) == 0) {
+        if (path == NULL) {
+            size_t length = (size_t)(columns_elements_end - columns_elements_start);
+            r->bytes = memcpy(columns_memory(NULL, length), columns_elements_start, length);
+            r->end = r->bytes + length;
+        } else {
+            read_file(r);
+        }
+        for (r->at = r->bytes; r->at < r->end;)
+            read_row(r);
+        if (r->columns == 0)
+            refuse(r, "there is no row with the names of columns");
+        table = make_table(r, times);
+    } else {
+        free(r->bytes);
     }
-}
-
-columns_table *columns_table_repeat(const columns_table *table, size_t times, columns_error *error)
-{
-    size_t rows;
-    columns_table *result = table_create(table->words, table->column_count);
-    bool ok = result != NULL && !__builtin_mul_overflow(table->rows, times, &rows);
-    for (size_t i = 0; ok && i < table->column_count; i++) {
-        const column *c = &table->columns[i];
-        ok = table_set_column(result, i, c->name, c->type, c->nullable);
-    }
-    if (!ok || !table_reserve(result, rows)) {
-        columns_table_destroy(result);
-        columns_no_memory(error);
-        return NULL;
-    }
-    for (size_t i = 0; rows > 0 && i < table->column_count; i++)
-        column_repeat(&table->columns[i], &result->columns[i], table->rows, times);
-    result->rows = rows;
-    return result;
+    free(r->fields);
+    free(r);
+    return table;
 }
