@@ -16,7 +16,7 @@
 #include "jit/learn/tune.h"
 #include "jit/listen/listen.h"
 #include "jit/stager/locate.h"
-#include "jit/stager/workers.h"
+#include "jit/stager/stager.h"
 #include "profiler/window.h"
 #include "runtime/attach.h"
 #include "runtime/base/hooks.h"
@@ -35,7 +35,7 @@ static void attach_drivers(void)
 /* Before any of their locks is taken: runtime/base/fork.h. */
 static void attach_fork_handlers(void)
 {
-    tide_workers_prepare();
+    tide_stager_prepare();
     tide_round_prepare();
     tide_background_prepare();
     tide_events_prepare();

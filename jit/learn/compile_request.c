@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans that are wanted as code, on their way to the stager and back. Requests travel in batches;
- * a batch is what the stager sees as one request. */
+/* Plans that are wanted as code, on their way to the stager and back. Requests travel in batches; a
+ * batch is what the stager sees as one request. It has one at a time. */
 #include "jit/learn/compile_request.h"
 
 #include <stdio.h>
@@ -43,9 +43,8 @@ typedef struct batch {
     request requests[];
 } batch;
 
-/* Guarded by the lock of the round: what is gathered, what the stager has, what has come. */
+/* Guarded by the lock of the round: what is gathered, what the stager has (one), what has come. */
 static batch *request_gathered, *request_out, *request_arrived;
-static batch *request_in_hand; /* in none of these lists: what the round works on */
 static uint64_t request_batches_made;
 
 _Static_assert(sizeof((batch *)0)->error == sizeof((tide_stager_answer *)0)->error,
@@ -217,8 +216,6 @@ static void request_push(batch **list, batch *b)
         list = &(*list)->next;
     b->next = NULL;
     *list = b;
-    if (b == request_in_hand)
-        request_in_hand = NULL;
 }
 
 static void request_fail_all(batch *b, tide_reason reason)
@@ -276,33 +273,19 @@ static bool request_submit(const batch *b)
 
 void tide_compile_request_send(void)
 {
-    while (request_gathered != NULL) {
+    while (request_gathered != NULL && !tide_stager_busy()) {
         batch *b = request_gathered;
         request_gathered = b->next;
-        request_in_hand = b;
         request_note_all_staged(b);
-        if (request_submit(b)) {
-            request_push(&request_out, b);
-        } else {
+        bool submitted = request_submit(b);
+        if (!submitted)
             request_fail_all(b, TIDE_REASON_no_memory);
-            request_push(&request_arrived, b);
-        }
+        request_push(submitted ? &request_out : &request_arrived, b);
+        tide_assert(request_out == NULL || request_out->next == NULL);
     }
 }
 
 /* ---- receiving -------------------------------------------------------------------------- */
-
-/* Of what the stager has; NULL: it was forgotten meanwhile. */
-static batch *request_take_batch(uint64_t number)
-{
-    for (batch **at = &request_out; *at != NULL; at = &(*at)->next)
-        if ((*at)->number == number) {
-            batch *found = *at;
-            *at = found->next;
-            return request_in_hand = found;
-        }
-    return NULL;
-}
 
 static tide_reason request_reason_of(tide_stager_result result)
 {
@@ -384,34 +367,39 @@ static void request_note_spent(batch *b, double ns)
         b->requests[i].spent_ns = ns / b->count;
 }
 
+/* What the stager had comes back, as code or with the reason why not. */
+static void request_return(batch *b, const tide_stager_answer *answer, uint64_t round)
+{
+    bool good = answer->result == TIDE_STAGER_OK;
+    request_note_tried(b, answer->result);
+    bool few = tide_budget_note(good, round);
+    if (request_one_may_be_at_fault(answer->result) && few && request_split(b) && b->count == 0) {
+        tide_os_free(b);
+        return;
+    }
+    if (good && answer->spent_us != 0)
+        request_note_spent(b, (double)answer->spent_us * 1e3);
+    if (good) {
+        request_load(b, answer->path);
+    } else {
+        request_fail_all(b, request_reason_of(answer->result));
+        memcpy(b->error, answer->error, sizeof b->error);
+        request_say_once(request_reason_of(answer->result), answer->error);
+    }
+    request_push(&request_arrived, b);
+}
+
 void tide_compile_request_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
     tide_assert(timeout_ms >= 0);
     while (request_out != NULL && tide_stager_poll(&answer, timeout_ms)) {
+        batch *b = request_out;
+        tide_assert(b->number == answer.request && b->next == NULL);
+        request_out = NULL;
+        request_return(b, &answer, round);
+        tide_compile_request_send();
         timeout_ms = 0;
-        batch *b = request_take_batch(answer.request);
-        if (b == NULL)
-            continue;
-        tide_reason reason = request_reason_of(answer.result);
-        request_note_tried(b, answer.result);
-        bool few = tide_budget_note(answer.result == TIDE_STAGER_OK, round);
-        if (request_one_may_be_at_fault(answer.result) && few && request_split(b) &&
-            b->count == 0) {
-            request_in_hand = NULL;
-            tide_os_free(b);
-            continue;
-        }
-        if (answer.result == TIDE_STAGER_OK && answer.spent_us != 0)
-            request_note_spent(b, (double)answer.spent_us * 1e3);
-        if (answer.result == TIDE_STAGER_OK)
-            request_load(b, answer.path);
-        else
-            request_fail_all(b, reason);
-        if (answer.result != TIDE_STAGER_OK)
-            memcpy(b->error, answer.error, sizeof b->error);
-        request_say_once(reason, answer.error);
-        request_push(&request_arrived, b);
     }
 }
 
@@ -478,18 +466,8 @@ void tide_compile_request_install(uint64_t round)
     }
 }
 
-/* The plans will be wanted again: the child may have a stager of its own. */
-void tide_compile_request_forget(bool in_hand)
+void tide_compile_request_forget(void)
 {
-    if (in_hand && request_in_hand != NULL) {
-        request_fail_all(request_in_hand, TIDE_REASON_stager_died);
-        request_push(&request_arrived, request_in_hand);
-    }
-    for (batch *b = request_out; b != NULL; b = b->next)
-        request_fail_all(b, TIDE_REASON_stager_died);
-    while (request_out != NULL) {
-        batch *b = request_out;
-        request_out = b->next;
-        request_push(&request_arrived, b);
-    }
+    tide_os_free(request_out);
+    request_out = NULL;
 }

@@ -33,8 +33,7 @@ bool tide_compile_request_pending(void);
 /* Gives the sites what has come and was looked up. Registry locked. */
 void tide_compile_request_install(uint64_t round);
 
-/* After a fork, in the child: what the stager has will not come; nor, if so said, what another
- * thread's round had in hand, for that thread is not here. */
-void tide_compile_request_forget(bool in_hand);
+/* In the child of a fork: what the stager has will not come. */
+void tide_compile_request_forget(void);
 
 #endif

@@ -86,7 +86,7 @@ static void round_at_exit(void)
 {
     (void)tide_round_close();
     tide_round_lock();
-    tide_stager_stop(true);
+    tide_stager_stop();
     tide_round_unlock();
 }
 
@@ -125,7 +125,7 @@ static void round_in_child(void)
     round_own.keeper = round_in_hooks = round_hooks_left = false;
     __atomic_store_n(&round_closed, false, __ATOMIC_RELAXED);
     tide_lock_make_condition(&round_over);
-    tide_compile_request_forget(anothers);
+    tide_compile_request_forget();
     tide_site *const *sites;
     tide_registry_lock();
     for (size_t i = 0, count = tide_site_list(&sites); i < count; i++)

@@ -2,7 +2,7 @@
 /* Dispatches: for the generic function the plan was made for, a jump to each foreseen type's
  * method, read from its place: methods may be replaced. The generic function, the types and the
  * places are all data of the plan, so that one piece of code serves every site that tests for as
- * many: such code cannot be unloaded (jit/cache/shared.h), and there is little of it. */
+ * many (tide_code_shared). */
 #include "jit/stage/emit.h"
 #include "runtime/base/assert.h"
 

@@ -11,8 +11,7 @@
 #include "runtime/base/assert.h"
 
 static const char usage[] =
-    "usage: tidepool-stage --serve DIRECTORY [MS]      orders on stdin, answers on stdout\n"
-    "                                                  (ends after so long without an order)\n"
+    "usage: tidepool-stage --serve DIRECTORY           orders on stdin, answers on stdout\n"
     "       tidepool-stage --explain SPECFILE [--asm]  what is made of a spec (- = stdin)\n"
     "       tidepool-stage --compile SPECFILE -o FILE.so\n"
     "       tidepool-stage --version\n";
@@ -24,8 +23,8 @@ void tide_assert_failed(const char *what, const char *file, int line)
     abort();
 }
 
-/* AddressSanitizer asks: what libgccjit leaks with every compile is known (the library recycles the
- * stager for it), and nothing else can be told from that. */
+/* AddressSanitizer asks: what libgccjit leaks with every compile is known, and nothing else can be
+ * told from that. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -46,8 +45,8 @@ int main(int count, char **args)
     const char *what = count > 1 ? args[1] : "";
     (void)signal(SIGCHLD,
                  SIG_DFL); /* inherited; ignored, the tools' ends could not be waited for */
-    if ((count == 3 || count == 4) && strcmp(what, "--serve") == 0)
-        return stage_serve(args[2], count == 4 ? args[3] : "0");
+    if (count == 3 && strcmp(what, "--serve") == 0)
+        return stage_serve(args[2]);
     if (count == 2 && strcmp(what, "--version") == 0)
         return main_finish(puts(stage_version()) < 0);
     if (count == 2 && strcmp(what, "--help") == 0)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
@@ -18,6 +19,14 @@
 #include "runtime/base/os.h"
 
 /* ---- the environment ---------------------------------------------------------------------- */
+
+bool (*tide_locate_privileges_hook)(void);
+
+bool tide_locate_privileges_raised(void)
+{
+    return tide_locate_privileges_hook != NULL ? tide_locate_privileges_hook()
+                                               : getauxval(AT_SECURE) != 0;
+}
 
 static tide_locate_environment locate_environment;
 static bool locate_environment_read;
@@ -66,8 +75,6 @@ const tide_locate_environment *tide_locate_environment_get(void)
         locate_environment.libraries = locate_copy(secure_getenv("LD_LIBRARY_PATH"));
         locate_environment.runtime = locate_copy_folder("XDG_RUNTIME_DIR");
         locate_environment.temporary = locate_copy_folder("TMPDIR");
-        locate_environment.cache = locate_copy_folder("XDG_CACHE_HOME");
-        locate_environment.home = locate_copy_folder("HOME");
         locate_read_keep_code(secure_getenv("TIDEPOOL_KEEP_CODE"));
         locate_environment.verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
     }
@@ -79,7 +86,6 @@ void tide_locate_environment_forget(void)
 {
     char *copies[] = {locate_environment.stager,    locate_environment.path,
                       locate_environment.runtime,   locate_environment.temporary,
-                      locate_environment.cache,     locate_environment.home,
                       locate_environment.libraries, locate_environment.keep_code};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         tide_os_free(copies[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the stager program is, and the part of the environment that says where things are. */
+/* Where the stager program is, and the part of the environment that says where things are. Under
+ * raised privileges no environment is believed, and nothing is started. */
 #ifndef TIDEPOOL_JIT_STAGER_LOCATE_H
 #define TIDEPOOL_JIT_STAGER_LOCATE_H
 
@@ -7,19 +8,21 @@
 #include <stddef.h>
 
 typedef struct tide_locate_environment {
-    char *stager; /* TIDEPOOL_STAGER, when it can be used; NULL */
-    char *path;   /* PATH, and LD_LIBRARY_PATH */
-    char *libraries;
-    char *runtime; /* XDG_RUNTIME_DIR, TMPDIR, XDG_CACHE_HOME, HOME; NULL unless absolute */
-    char *temporary, *cache, *home;
-    char *keep_code; /* TIDEPOOL_KEEP_CODE; NULL unless absolute */
-    bool none;       /* TIDEPOOL_STAGER=none: there is to be no stager */
-    bool verbose;    /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
+    char *stager;              /* TIDEPOOL_STAGER, when it can be used; NULL */
+    char *path, *libraries;    /* PATH, LD_LIBRARY_PATH */
+    char *runtime, *temporary; /* XDG_RUNTIME_DIR, TMPDIR; NULL unless absolute */
+    char *keep_code;           /* TIDEPOOL_KEEP_CODE; NULL unless absolute */
+    bool none;                 /* TIDEPOOL_STAGER=none: there is to be no stager */
+    bool verbose;              /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
 } tide_locate_environment;
 
 /* Reads the environment, the first time only: while other threads run, a program's setenv may free
  * what is being read. Complains on stderr, so once, of values that cannot be used. */
 const tide_locate_environment *tide_locate_environment_get(void);
+
+/* Runs the program with privileges that whoever started it does not have (set-user-ID, file
+ * capabilities)? */
+bool tide_locate_privileges_raised(void);
 
 /* Asks the dynamic linker what the next two want to know of it, the first time only. Others may
  * fork meanwhile, so it is called with nothing in hand that the child would not know of. */

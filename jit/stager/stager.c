@@ -1,240 +1,382 @@
 /* SPDX-License-Identifier: MIT */
-/* One look at everything: hears what workers said, ends what is late, gives out and sends what
- * waits. Submitting looks; polling looks, and sleeps in between.
+/* One child and one request. What is said over the socket:
  *
- * A worker works on one request after the other, so the deadline is that of its head. It runs from
- * when the head could be begun: when it was given, or when the one before it was answered. */
+ *   child  hello VERSION        once
+ *   we     order NUMBER BYTES   and so many bytes of specs (jit/spec/spec.h)
+ *   child  ok MICROSECONDS      the code object lies in the directory as uNUMBER.so
+ *      or  error TEXT           one line
+ *
+ * Anything else is garbage, and the child is killed. When the socket ends, the child removes the
+ * directory: then the program was killed, for while it lives it kills the child itself. */
+#define _GNU_SOURCE
 #include "jit/stager/stager.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "jit/stager/directory.h"
-#include "jit/stager/protocol.h"
-#include "jit/stager/queue.h"
-#include "jit/stager/workers.h"
+#include "jit/stager/locate.h"
+#include "jit/stager/process.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/fork.h"
+#include "runtime/base/os.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/settings.h"
 
-/* ---- giving requests to workers ----------------------------------------------------------- */
+typedef enum request_state { REQUEST_NONE, REQUEST_SENT, REQUEST_ANSWERED } request_state;
 
-static void stager_give(tide_worker *worker, tide_queued *one)
+static tide_process stager_child = {.socket = -1};
+static bool stager_greeted; /* it has said hello */
+static char stager_name[128];
+static tide_stager_figures stager_figures;
+static int64_t stager_since; /* ms: of the request, or of its answer */
+
+static struct {
+    request_state state;
+    size_t bytes, sent;
+    char *message; /* the line that announces it, and the specs */
+    tide_stager_answer answer;
+} stager_request;
+
+_Static_assert(sizeof stager_request.answer.path >
+                   TIDE_DIRECTORY_PATH + sizeof "/u18446744073709551615.so",
+               "the path of every code object fits into an answer");
+
+static int64_t stager_now(void)
 {
-    tide_assert(worker->state == TIDE_WORKER_READY && one->worker == NULL);
-    if (tide_queue_head(worker) == NULL)
-        worker->since = tide_workers_now();
-    one->worker = worker;
-    one->sent = 0;
-    worker->sites += one->sites;
-    tide_assert(tide_queue_head(worker) != NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void stager_refuse_waiting(tide_stager_result result, const char *error)
+/* ---- answering ---------------------------------------------------------------------------- */
+
+static void stager_answer(tide_stager_result result, const char *error)
 {
-    tide_assert(result != TIDE_STAGER_OK);
-    for (tide_queued *one; (one = tide_queue_head(NULL)) != NULL;)
-        tide_queue_answer(one, result, error);
+    tide_assert(stager_request.state == REQUEST_SENT);
+    stager_request.answer.result = result;
+    snprintf(stager_request.answer.error, sizeof stager_request.answer.error, "%s", error);
+    stager_request.state = REQUEST_ANSWERED;
+    tide_os_free(stager_request.message);
+    stager_request.message = NULL;
+    stager_since = stager_now();
 }
 
-/* Our directory is gone or cannot be trusted any more, nor can what workers make in it. */
-static void stager_leave_directory(const char *why, tide_ending how)
+/* Ends the child; the request that it has, if any, is answered with that. */
+static void stager_lose(tide_stager_result result, const char *error)
 {
-    tide_workers_lose_all(why, how);
-    tide_directory_remove();
-    tide_assert(!tide_directory_made());
+    tide_process_end(&stager_child);
+    if (stager_request.state == REQUEST_SENT)
+        stager_answer(result, error);
 }
 
-static void stager_give_waiting(void)
+static void stager_lose_to_garbage(const char *line)
 {
-    char error[256] = "";
-    tide_stager_result result;
-    if (tide_queue_head(NULL) != NULL && tide_directory_made() &&
-        !tide_directory_sound(error, sizeof error))
-        stager_leave_directory(error, TIDE_KILL);
-    for (tide_queued *one; (one = tide_queue_head(NULL)) != NULL;) {
-        tide_worker *worker = tide_workers_serving(&result, error, sizeof error);
-        if (worker == NULL)
-            stager_refuse_waiting(result, error);
-        else
-            stager_give(worker, one);
+    char error[160];
+    stager_figures.garbage++;
+    snprintf(error, sizeof error, "the stager was killed: this is no answer: %.100s", line);
+    for (char *c = error; *c != '\0'; c++) /* it may go to a terminal */
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    stager_lose(TIDE_STAGER_GARBAGE, error);
+}
+
+/* ---- hearing ------------------------------------------------------------------------------ */
+
+static bool stager_is_printable(const char *text)
+{
+    while ((unsigned char)*text >= ' ' && *text != 0x7f)
+        text++;
+    return *text == '\0';
+}
+
+/* What follows the word; NULL: the line does not begin with it, or nothing follows. */
+static const char *stager_rest_of(const char *line, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(line, word, length) == 0 && line[length] != '\0' ? line + length : NULL;
+}
+
+/* "ok MICROSECONDS", and the file is there; false: nonsense. */
+static bool stager_hear_ok(const char *line)
+{
+    const char *number = stager_rest_of(line, "ok ");
+    char *end;
+    struct stat file;
+    tide_stager_answer *answer = &stager_request.answer;
+    if (number == NULL || *number < '0' || *number > '9')
+        return false;
+    errno = 0;
+    answer->spent_us = strtoull(number, &end, 10);
+    snprintf(answer->path, sizeof answer->path, "%s/u%" PRIu64 ".so", tide_directory_path(),
+             answer->request);
+    if (errno != 0 || *end != '\0' || lstat(answer->path, &file) != 0 || !S_ISREG(file.st_mode))
+        return false;
+    stager_answer(TIDE_STAGER_OK, "");
+    return true;
+}
+
+static bool stager_hear_greeting(const char *line)
+{
+    const char *name = stager_rest_of(line, "hello ");
+    if (name == NULL || !stager_is_printable(name))
+        return false;
+    stager_greeted = true;
+    snprintf(stager_name, sizeof stager_name, "%s", name);
+    return true;
+}
+
+static bool stager_hear(const char *line)
+{
+    if (!stager_greeted)
+        return stager_hear_greeting(line);
+    if (stager_request.state != REQUEST_SENT || stager_request.sent < stager_request.bytes)
+        return false;
+    const char *error = stager_rest_of(line, "error ");
+    if (error == NULL || !stager_is_printable(error))
+        return stager_hear_ok(line);
+    stager_figures.failed++;
+    stager_answer(TIDE_STAGER_FAILED, error);
+    return true;
+}
+
+static void stager_listen(void)
+{
+    const char *line = "";
+    while (stager_child.pid != 0) {
+        switch (tide_process_read(&stager_child, &line)) {
+        case TIDE_PROCESS_GOT:
+            if (!stager_hear(line))
+                stager_lose_to_garbage(line);
+            break;
+        case TIDE_PROCESS_LONG: stager_lose_to_garbage("a line without end"); break;
+        case TIDE_PROCESS_END:
+            stager_figures.died++;
+            stager_lose(TIDE_STAGER_DIED, "the stager died");
+            break;
+        case TIDE_PROCESS_NONE: return;
+        }
     }
-    tide_assert(tide_queue_head(NULL) == NULL); /* each is given or answered */
 }
 
-/* ---- one look at everything --------------------------------------------------------------- */
+/* ---- starting ----------------------------------------------------------------------------- */
 
-/* Until when a worker may go on, in milliseconds from `since`; false: as long as it likes. */
-static bool stager_time_limit(const tide_worker *worker, double *limit)
+/* Is it the program that a start failed for? Else another start may go well. */
+static tide_stager_result stager_result_of_start(int number)
 {
-    bool terminating = worker->state == TIDE_WORKER_TERMINATING;
-    tide_assert(worker->state != TIDE_WORKER_FREE);
-    *limit = terminating ? TIDE_WORKERS_GRACE : tide_setting_get(TIDE_SETTING_stager_deadline);
-    return terminating ? !worker->killed
-                       : worker->state == TIDE_WORKER_DRAINING || tide_queue_head(worker) != NULL;
+    switch (number) {
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ETXTBSY: return TIDE_STAGER_SHORT; /* the last: it is being installed anew */
+    default: return TIDE_STAGER_MISSING;
+    }
 }
 
-static void stager_check_time(tide_worker *worker)
+/* The environment is written anew: nothing of the program's own goes to the compiler, but for where
+ * tools and libraries lie. */
+static int stager_start_in(const char *program, const char *directory)
 {
-    double limit;
-    if (!stager_time_limit(worker, &limit) || (double)(tide_workers_now() - worker->since) < limit)
+    char path[4096], libraries[4096], temporary[TIDE_DIRECTORY_PATH + 16];
+    const tide_locate_environment *said = tide_locate_environment_get();
+    char *environment[] = {path, temporary, "LANG=C", NULL, NULL};
+    snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
+    snprintf(path, sizeof path, "PATH=%s", said->path != NULL ? said->path : "/usr/bin:/bin");
+    if (said->libraries != NULL) {
+        snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", said->libraries);
+        environment[3] = libraries;
+    }
+    stager_greeted = false;
+    return tide_process_start(&stager_child, program, directory, environment, said->verbose);
+}
+
+/* The directory comes last: without a stager the program has no use for it. */
+static tide_stager_result stager_start(char *error, size_t room)
+{
+    char program[4096];
+    if (tide_locate_privileges_raised()) {
+        snprintf(error, room, "no stager: the program runs with raised privileges");
+        return TIDE_STAGER_REFUSED;
+    }
+    if (!tide_locate_stager(program, sizeof program, error, room))
+        return TIDE_STAGER_MISSING;
+    const char *directory = tide_directory_get(error, room);
+    if (directory == NULL)
+        return TIDE_STAGER_REFUSED;
+    int failed = stager_start_in(program, directory);
+    if (failed != 0) {
+        snprintf(error, room, "the stager cannot be started: %.120s: %s", program,
+                 strerror(failed));
+        return stager_result_of_start(failed);
+    }
+    stager_figures.started++;
+    tide_assert(stager_child.pid > 1);
+    return TIDE_STAGER_OK;
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+static void stager_check_time(void)
+{
+    char error[80];
+    double most = tide_setting_get(TIDE_SETTING_stager_deadline);
+    if (stager_request.state != REQUEST_SENT || (double)(stager_now() - stager_since) < most)
         return;
-    if (worker->state == TIDE_WORKER_TERMINATING)
-        tide_workers_kill(worker);
-    else
-        tide_workers_lose_late(worker);
+    stager_figures.late++;
+    snprintf(error, sizeof error, "the stager was killed: no answer within %g ms", most);
+    stager_lose(TIDE_STAGER_LATE, error);
 }
 
-static void stager_attend_worker(tide_worker *worker)
-{
-    tide_assert(worker->state != TIDE_WORKER_FREE);
-    bool ended = tide_process_ended(&worker->process);
-    tide_protocol_listen(worker);
-    if (ended && tide_workers_works(worker)) /* though what it started may hold its socket */
-        tide_workers_lose_ended(worker);
-    if (worker->state != TIDE_WORKER_FREE)
-        stager_check_time(worker);
-    if (worker->state == TIDE_WORKER_TERMINATING)
-        tide_workers_collect(worker);
-}
-
-/* Two things that the program may have done. If it closed our connections, workers take it for dead
- * and remove the directory. If it gave up privileges, they must not keep them; the directory may be
- * beyond our reach by now, and they remove it, since nobody says "bye". */
-static void stager_look_at_program(void)
-{
-    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++) {
-        const tide_worker *worker = &tide_workers[i];
-        if (!tide_workers_works(worker))
-            continue;
-        if (tide_process_lost(&worker->process))
-            stager_leave_directory("the program closed the connection to the stager", TIDE_KILL);
-        else if (!tide_privileges_kept(&worker->privileges))
-            stager_leave_directory("the program has other privileges now", TIDE_LET_GO);
-    }
-}
-
+/* Sends what there is to send and hears what there is to hear. */
 static void stager_attend(void)
 {
-    stager_look_at_program();
-    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].state != TIDE_WORKER_FREE)
-            stager_attend_worker(&tide_workers[i]);
-    stager_give_waiting();
-    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers_works(&tide_workers[i]))
-            tide_workers[i].full = !tide_protocol_send(&tide_workers[i]);
+    if (stager_request.state == REQUEST_SENT)
+        stager_request.sent +=
+            tide_process_send(&stager_child, stager_request.message + stager_request.sent,
+                              stager_request.bytes - stager_request.sent);
+    stager_listen();
+    stager_check_time();
 }
 
-/* ---- what the header promises ------------------------------------------------------------- */
-
-bool tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
+bool tide_stager_busy(void)
 {
-    tide_assert(specs != NULL);
-    tide_worker_figures.requests++;
-    stager_attend(); /* so that it is not given to one that died while idle */
-    bool added = tide_queue_add(id, specs, bytes);
-    if (added)
-        TIDE_USDT(compile_begin, id, bytes);
-    stager_attend();
-    return added;
+    return stager_request.state != REQUEST_NONE;
 }
 
-/* How long it is worth sleeping: to the nearest time at which something must be done. */
-static int64_t stager_until_due(int64_t most)
+/* Whoever clears old files away may have removed the directory. */
+static void stager_keep_sound(void)
 {
-    tide_assert(most > 0);
-    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++) {
-        const tide_worker *worker = &tide_workers[i];
-        double limit;
-        if (worker->state == TIDE_WORKER_FREE || !stager_time_limit(worker, &limit))
-            continue;
-        int64_t left = worker->since + (int64_t)limit - tide_workers_now();
-        if (left < most)
-            most = left;
-    }
-    return most > 0 ? most : 0;
+    if (tide_directory_path()[0] == '\0' || access(tide_directory_path(), W_OK | X_OK) == 0)
+        return;
+    if (stager_child.pid != 0)
+        tide_process_end(&stager_child);
+    tide_directory_forget();
+}
+
+bool tide_stager_submit(uint64_t request, const char *specs, size_t bytes)
+{
+    char announced[64], error[256];
+    tide_assert(specs != NULL && !tide_stager_busy());
+    stager_listen(); /* it may have died while it was idle */
+    stager_keep_sound();
+    int length = snprintf(announced, sizeof announced, "order %" PRIu64 " %zu\n", request, bytes);
+    stager_request.bytes = (size_t)length + bytes;
+    stager_request.sent = 0;
+    stager_request.message = tide_os_resize(NULL, stager_request.bytes);
+    if (stager_request.message == NULL)
+        return false;
+    memcpy(stager_request.message, announced, (size_t)length);
+    memcpy(stager_request.message + length, specs, bytes);
+    stager_request.answer = (tide_stager_answer){.request = request};
+    stager_request.state = REQUEST_SENT;
+    stager_since = stager_now();
+    stager_figures.requests++;
+    TIDE_USDT(compile_begin, request, bytes);
+    tide_stager_result started =
+        stager_child.pid != 0 ? TIDE_STAGER_OK : stager_start(error, sizeof error);
+    if (started != TIDE_STAGER_OK)
+        stager_answer(started, error);
+    else
+        stager_attend();
+    return true;
+}
+
+/* Until the child says something, takes more, or is late. */
+static void stager_wait(int64_t most_ms)
+{
+    bool full = stager_request.sent < stager_request.bytes;
+    struct pollfd one = {.fd = stager_child.socket,
+                         .events = (short)(POLLIN | (full ? POLLOUT : 0))};
+    int64_t left =
+        stager_since + (int64_t)tide_setting_get(TIDE_SETTING_stager_deadline) - stager_now();
+    left = left < 0 ? 0 : left;
+    (void)poll(&one, 1, (int)(left < most_ms ? left : most_ms));
 }
 
 bool tide_stager_poll(tide_stager_answer *out, int timeout_ms)
 {
-    int64_t end = tide_workers_real_time() + timeout_ms;
+    int64_t end = stager_now() + timeout_ms;
     tide_assert(out != NULL);
-    stager_attend();
-    while (!tide_queue_fetch(out)) {
-        int64_t left = end - tide_workers_real_time();
-        if (left <= 0 || tide_queue_open() == 0)
+    if (stager_request.state == REQUEST_SENT)
+        stager_attend();
+    while (stager_request.state == REQUEST_SENT) {
+        int64_t left = end - stager_now();
+        if (left <= 0)
             return false;
-        tide_workers_wait(stager_until_due(left));
+        stager_wait(left);
         stager_attend();
     }
+    if (stager_request.state == REQUEST_NONE)
+        return false;
+    *out = stager_request.answer;
+    stager_request.state = REQUEST_NONE;
     TIDE_USDT(compile_end, out->request, (int)out->result, out->spent_us);
     return true;
 }
 
-size_t tide_stager_pending(void)
-{
-    return tide_queue_count();
-}
-
-/* A look takes some ten system calls, and a program may step after every few uses of a site. So it
- * is taken every ten milliseconds; at once if the program is somebody else by now. */
-static bool stager_look_is_due(void)
-{
-    enum { TEND_EVERY_MS = 10 };
-    static int64_t last;
-    static uid_t user;
-    static gid_t group;
-    int64_t now = tide_workers_real_time();
-    if (now < last + TEND_EVERY_MS && user == geteuid() && group == getegid())
-        return false;
-    last = now;
-    user = geteuid();
-    group = getegid();
-    return true;
-}
+/* ---- the end ------------------------------------------------------------------------------ */
 
 void tide_stager_tend(void)
 {
-    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].state != TIDE_WORKER_FREE) {
-            if (stager_look_is_due())
-                stager_attend();
-            return;
-        }
+    double most = tide_setting_get(TIDE_SETTING_stager_idle);
+    if (stager_child.pid == 0 || tide_stager_busy())
+        return;
+    stager_listen();
+    if (stager_child.pid != 0 && most != 0 && (double)(stager_now() - stager_since) >= most) {
+        stager_figures.idle++;
+        tide_process_end(&stager_child);
+    }
 }
 
-const char *tide_stager_version(void)
+static void stager_forget_request(void)
 {
-    return tide_protocol_version();
+    tide_os_free(stager_request.message);
+    memset(&stager_request, 0, sizeof stager_request);
+    tide_assert(!tide_stager_busy());
 }
 
-int tide_stager_process(void)
+void tide_stager_stop(void)
 {
-    const tide_worker *worker = tide_workers_find(TIDE_WORKER_READY);
-    return worker != NULL ? (int)worker->process.pid : 0;
+    if (stager_child.pid != 0)
+        tide_process_end(&stager_child);
+    stager_forget_request();
+    tide_directory_remove();
+}
+
+/* Whoever forks holds the round lock, so all of this is whole. */
+static void stager_forget_in_child(void)
+{
+    tide_process_forget(&stager_child);
+    stager_forget_request();
+    tide_directory_forget();
+}
+
+void tide_stager_prepare(void)
+{
+    static const tide_fork_handlers handlers = {.child = stager_forget_in_child};
+    tide_fork_register(TIDE_FORK_STAGER, &handlers);
 }
 
 void tide_stager_figures_get(tide_stager_figures *out)
 {
-    *out = tide_worker_figures;
+    *out = stager_figures;
 }
 
-/* ---- leaving ------------------------------------------------------------------------------ */
-
-void tide_stager_stop(bool directory)
+const char *tide_stager_version(void)
 {
-    tide_workers_dismiss();
-    tide_queue_clear();
-    tide_assert(tide_stager_pending() == 0 && tide_stager_process() == 0);
-    if (directory)
-        tide_directory_remove();
+    return stager_name;
 }
 
-/* Runs after the library's other destructors, which may still hand back artefacts. Only the process
- * that started the workers may end them: not a child that was made without our fork handlers. */
-__attribute__((destructor(101))) static void stager_leave_at_exit(void)
+int tide_stager_process(void)
 {
-    if (tide_workers_is_ours())
-        tide_stager_stop(false);
-    tide_directory_remove();
+    return (int)stager_child.pid;
 }

@@ -4,13 +4,9 @@
 #define TIDEPOOL_JIT_STAGER_TEST_HOOKS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /* When not NULL, says in the system's place whether privileges are raised. */
-extern bool (*tide_privileges_hook)(void);
-
-/* When not NULL, tells the milliseconds by which deadlines are measured. */
-extern int64_t (*tide_stager_clock)(void);
+extern bool (*tide_locate_privileges_hook)(void);
 
 /* Forgets what was read of the environment: it is read again when next asked for. No other thread
  * may be using it. */

@@ -148,7 +148,7 @@ static bool in_artefact(tide_site *site)
     bool ours = false;
     if (plan->tier == TIDE_TIER_COMPILED && dladdr(address, &where) != 0) {
         tide_round_lock();
-        ours = tide_directory_holds(where.dli_fname, error, sizeof error);
+        ours = strncmp(where.dli_fname, tide_directory_path(), strlen(tide_directory_path())) == 0;
         tide_round_unlock();
     }
     if (ours && where.dli_saddr == address)

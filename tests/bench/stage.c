@@ -16,6 +16,7 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 enum { SETS = 3, NAME_ROOM = 32 };
@@ -119,7 +120,10 @@ void bench_stage_before(void *state)
     must(tide_settle(BENCH_SETTLE_MS));
     if (s->source == COLD) {
         tide_round_lock();
-        tide_stager_stop(false);
+        if (tide_stager_process() != 0)
+            kill(tide_stager_process(), SIGKILL);
+        while (tide_stager_process() != 0)
+            tide_stager_tend();
         tide_round_unlock();
     }
     make_sites(s);

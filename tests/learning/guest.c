@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning in a program that does as it likes: that closes what it does not know, has a hot thread
- * before all others, speaks a language of its own. */
+/* Learning in a program that does as it likes: that has a hot thread before all others, and speaks a
+ * language of its own. */
 #define _GNU_SOURCE
 #include "learning.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,73 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "jit/learn/round.h"
 #include "jit/stager/stager.h"
-
-/* ---- descriptors -------------------------------------------------------------------------- */
-
-enum { FILES = 64, HIGHEST = 256 };
-
-static void close_every_descriptor(void)
-{
-    for (int i = STDERR_FILENO + 1; i < HIGHEST; i++)
-        close(i);
-}
-
-/* Each has its own content, and a position that reading and writing would move. */
-static void take_numbers(int files[FILES])
-{
-    for (int i = 0; i < FILES; i++) {
-        char path[] = "/tmp/tide-guest-XXXXXX";
-        files[i] = mkstemp(path);
-        assert_true(files[i] > STDERR_FILENO);
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(dprintf(files[i], "file %02d", i), 7);
-        assert_int_equal(lseek(files[i], 3, SEEK_SET), 3);
-    }
-}
-
-static void expect_untouched_and_close(int files[FILES])
-{
-    for (int i = 0; i < FILES; i++) {
-        char text[16] = "", wanted[16];
-        snprintf(wanted, sizeof wanted, "file %02d", i);
-        assert_int_equal(lseek(files[i], 0, SEEK_CUR), 3);
-        assert_int_equal(pread(files[i], text, sizeof text, 0), 7);
-        assert_string_equal(text, wanted);
-        assert_int_equal(close(files[i]), 0);
-    }
-}
-
-/* Before the first stager, with a request under way, with an idle stager, with a keeper at work. */
-static void learning_goes_on_when_every_descriptor_is_closed(void **state)
-{
-    (void)state;
-    enum { TIMES = 4 };
-    int files[FILES];
-    need_stager();
-    set("stager_idle", 30); /* so that it is met at rest, too */
-    for (int when = 0; when < TIMES; when++) {
-        char name[64];
-        snprintf(name, sizeof name, "guest: closed %d", when);
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
-        set("background", when == 3);
-        if (when == 1 || when == 3)
-            use_times(&u, 200);
-        if (when == 1)
-            expect_ok(tide_step());
-        tide_round_lock(); /* no descriptor may be closed while it is used, by the keeper here */
-        close_every_descriptor();
-        take_numbers(files);
-        tide_round_unlock();
-        until(&u, TIDE_TIER_COMPILED);
-        if (when == 3)
-            expect_ok(
-                tide_background_stop()); /* whose next request a use would serve by cold code */
-        expect_executed(&u, 10);
-        expect_untouched_and_close(files);
-    }
-}
 
 /* ---- the stager, from far ----------------------------------------------------------------- */
 
@@ -289,7 +222,6 @@ int main(int count, char **arguments)
         return be_bound();
     self = arguments[0];
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(learning_goes_on_when_every_descriptor_is_closed),
         LEARNING_TEST(stager_stays_while_there_is_work_and_goes_after),
         LEARNING_TEST(the_keeper_is_not_bound_to_the_processor_of_who_starts_it),
         LEARNING_TEST(the_keeper_is_not_as_urgent_as_who_starts_it),

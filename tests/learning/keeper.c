@@ -581,7 +581,7 @@ static void programs_end_well_whatever_learning_does(void **state)
     (void)state;
     need_stager();
     tide_round_lock();
-    tide_stager_stop(true); /* or it would be taken for a process left behind */
+    tide_stager_stop(); /* or it would be taken for a process left behind */
     tide_round_unlock();
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     assert_non_null(mkdtemp(folder));

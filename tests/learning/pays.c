@@ -125,28 +125,6 @@ static void a_hot_site_is_compiled_once_it_has_lost_what_that_costs(void **state
     assert_true(info_of(u.site).compile_ns == info.compile_ns);
 }
 
-/* The child has paid nothing for it, and need not lose as much once more. */
-static void what_a_fork_leaves_with_the_parents_stager_is_ordered_again(void **state)
-{
-    (void)state;
-    need_stager();
-    use u = use_of("pays: forked", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I64);
-    uint64_t ordered = learned().ordered;
-    window_after(&u, 1e6, 0);
-    window_after(&u, 1e6, 20);
-    assert_int_equal(learned().ordered, ordered + 1);
-    pid_t child = fork_child(100);
-    if (child == 0) {
-        for (unsigned i = 0; i < 1000 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
-            CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
-        CHILD_MUST(learned().ordered == ordered + 2);
-        CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
-        exit(0);
-    }
-    expect_child_ends_well(child);
-    settle();
-}
-
 /* What is declared or was loaded needs no window to decide, but one that tells whether code
  * pays. */
 static void a_declared_site_is_compiled_when_it_is_hot(void **state)
@@ -258,8 +236,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_site_that_is_used_in_bursts_is_not_taken_for_a_hot_one,
                                         pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_hot_site_is_compiled_once_it_has_lost_what_that_costs,
-                                        pays_setup, learning_teardown),
-        cmocka_unit_test_setup_teardown(what_a_fork_leaves_with_the_parents_stager_is_ordered_again,
                                         pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_declared_site_is_compiled_when_it_is_hot, pays_setup,
                                         learning_teardown),

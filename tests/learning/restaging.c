@@ -43,10 +43,8 @@ static size_t resident_kib(void)
 static size_t files(void)
 {
     size_t count = 0;
-    char error[256];
     tide_round_lock();
-    const char *path = tide_directory_made() ? tide_directory_get(error, sizeof error) : NULL;
-    DIR *list = path != NULL ? opendir(path) : NULL;
+    DIR *list = opendir(tide_directory_path());
     for (struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;)
         count += entry->d_name[0] != '.';
     if (list != NULL)

@@ -3,10 +3,10 @@
  * answer and what became of the learning. Whatever is done to the tools it learns by, the answer
  * is the same.
  *
- *   host [kill | remove | close | fill]
+ *   host [kill | remove | fill]
  *
- * kill: every few rounds the stager is killed; remove: the artefact directory is removed; close:
- * its mode is changed; fill: its file system is filled up. */
+ * kill: every few rounds the stager is killed; remove: the private directory is removed; fill: its
+ * file system is filled up. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -131,7 +131,7 @@ static void work(unsigned round)
 
 /* ---- sabotage ---------------------------------------------------------------------------- */
 
-/* Calls `act` with the path of each artefact directory of this program. */
+/* Calls `act` with the path of each private directory of this program. */
 static void each_directory(void (*act)(const char *path))
 {
     const char *parent = getenv("TMPDIR");
@@ -161,11 +161,6 @@ static void remove_all(const char *path)
     (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static void close_to_all(const char *path)
-{
-    (void)chmod(path, 0);
-}
-
 /* As far as it goes; only ever called on a small file system made for this. */
 static void fill_up(const char *path)
 {
@@ -179,7 +174,7 @@ static void fill_up(const char *path)
         close(file);
 }
 
-/* Whoever works in that directory: the stager, which is nobody's child, and what it has started. */
+/* Whoever works in that directory: the stager, and what it has started. */
 static void kill_workers(const char *path)
 {
     DIR *list = opendir("/proc");
@@ -206,8 +201,6 @@ static void sabotage(const char *how, unsigned round)
         each_directory(kill_workers);
     else if (strcmp(how, "remove") == 0)
         each_directory(remove_all);
-    else if (strcmp(how, "close") == 0)
-        each_directory(close_to_all);
     else if (strcmp(how, "fill") == 0)
         each_directory(fill_up);
 }

@@ -25,7 +25,7 @@
 enum { ATTEMPTS = 110, ROUNDS_FOR_ONE_MORE = 32 };
 
 static const char *host;
-static char folder[] = "/tmp/tidepool-sabotage-XXXXXX"; /* of the artefact directories */
+static char folder[] = "/tmp/tidepool-sabotage-XXXXXX"; /* of the private directories */
 static char tools[] = "/tmp/tidepool-tools-XXXXXX";
 static uint64_t right_answer;
 
@@ -45,7 +45,7 @@ typedef struct outcome {
     int status;
     char out[4096], err[4096];
     uint64_t answer, runs, ordered, compiled, failed, stagers;
-    uint64_t rounds; /* by hand; a keeper counts time: one in 10 ms */
+    uint64_t rounds; /* by hand; the background thread counts time: one in 10 ms */
     unsigned sites, compiled_sites, lines_said;
 } outcome;
 
@@ -307,13 +307,6 @@ static void the_directory_is_removed(void **state)
     expect_harmless(&(plot){.how = "remove"}, true);
 }
 
-static void the_directory_is_closed(void **state)
-{
-    (void)state;
-    need_stager();
-    expect_harmless(&(plot){.how = "close"}, true);
-}
-
 static void the_directory_lets_nothing_be_executed(void **state)
 {
     (void)state;
@@ -414,7 +407,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_stager_sleeps),
         cmocka_unit_test(the_stager_is_killed_at_random),
         cmocka_unit_test(the_directory_is_removed),
-        cmocka_unit_test(the_directory_is_closed),
         cmocka_unit_test(the_directory_lets_nothing_be_executed),
         cmocka_unit_test(the_disk_is_full),
         cmocka_unit_test(the_disk_becomes_full),

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* An artefact that no stager made: right, or wrong in one way. */
+/* A code object that no stager made: right, or wrong in one way. */
 #include "runtime/scope/compiled.h"
 
 extern uint64_t tide_artefact_magic, tide_artefact_layout;
 extern const tide_runtime *tide_artefact_table;
 const tide_runtime *x_enter(void);
-const tide_runtime *y_enter(void);
 
 #ifdef WRONG_MAGIC
 uint64_t tide_artefact_magic = TIDE_ARTEFACT_MAGIC + 1;
@@ -37,16 +36,3 @@ const tide_runtime *x_enter(void)
 {
     return TABLE;
 }
-
-const tide_runtime *y_enter(void)
-{
-    return TABLE;
-}
-
-/* Its code is said to be sixteen bytes of the first function. */
-#ifndef NO_RANGE
-__asm__(".globl tide_artefact_code\n"
-        ".set tide_artefact_code, x_enter\n"
-        ".globl tide_artefact_code_end\n"
-        ".set tide_artefact_code_end, x_enter + 16\n");
-#endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager as a service, when all goes well: orders, answers, recycling, leaving. */
+/* The compiler process may be missing, die, hang, lie, be reaped by the program: each request has
+ * its answer, the next one starts another process, and nothing is left behind. */
 #define _GNU_SOURCE
 #include "tests/stager/support.h"
 
-#include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "jit/stager/privilege.h"
+#include "jit/stager/directory.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
-#include "runtime/base/test_hooks.h"
 
 static tide_stager_figures figures(void)
 {
@@ -23,239 +23,288 @@ static tide_stager_figures figures(void)
     return now;
 }
 
-static void nothing_is_started_before_the_first_order(void **state)
+static void expect_good(uint64_t number)
+{
+    use_fake("good");
+    expect_result(number, TIDE_STAGER_OK);
+}
+
+/* ---- as it should be ---------------------------------------------------------------------- */
+
+static void one_process_answers_one_request_after_the_other(void **state)
 {
     (void)state;
-    tide_stager_answer answer;
-    assert_false(tide_stager_poll(&answer, PATIENCE)); /* nothing to wait for: at once */
+    tide_stager_figures before = figures();
+    expect_result(1, TIDE_STAGER_OK);
+    int process = tide_stager_process();
+    assert_true(process > 1);
+    expect_result(2, TIDE_STAGER_OK);
+    assert_int_equal(tide_stager_process(), process);
+    assert_string_equal(tide_stager_version(), "fake 1");
+    assert_int_equal(figures().started, before.started + 1);
+    assert_int_equal(figures().requests, before.requests + 2);
+    assert_int_equal(count_directories(), 1);
+}
+
+static void what_cannot_be_compiled_is_an_error_of_one_line(void **state)
+{
+    (void)state;
+    order(1, "error of the site");
+    tide_stager_answer got = next();
+    assert_int_equal(got.result, TIDE_STAGER_FAILED);
+    assert_string_equal(got.error, "error of the site");
+    expect_result(2, TIDE_STAGER_OK);
+}
+
+/* Larger than any buffer of the system. */
+static void a_large_request_is_sent_in_parts(void **state)
+{
+    (void)state;
+    enum { BYTES = 8 << 20 };
+    char *text = malloc(BYTES);
+    assert_non_null(text);
+    memset(text, 'x', BYTES);
+    assert_true(tide_stager_submit(1, text, BYTES));
+    assert_int_equal(next().result, TIDE_STAGER_OK);
+    use_fake("deaf");
+    tide_stager_stop();
+    tide_setting_set(TIDE_SETTING_stager_deadline, 100);
+    assert_true(tide_stager_submit(2, text, BYTES));
+    assert_int_equal(next().result, TIDE_STAGER_LATE);
+    free(text);
+}
+
+static void one_that_is_idle_ends_and_comes_again(void **state)
+{
+    (void)state;
+    expect_result(1, TIDE_STAGER_OK);
+    tide_stager_tend();
+    assert_int_not_equal(tide_stager_process(), 0);
+    tide_setting_set(TIDE_SETTING_stager_idle, 1);
+    usleep(2000);
+    tide_stager_tend();
+    assert_int_equal(tide_stager_process(), 0);
+    assert_int_equal(count_processes(), 0);
+    expect_result(2, TIDE_STAGER_OK);
+}
+
+/* As by whoever clears old files away. */
+static int remove_entry(const char *path, const struct stat *seen, int type, struct FTW *ftw)
+{
+    (void)seen, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void a_directory_that_was_removed_is_made_anew(void **state)
+{
+    (void)state;
+    expect_result(1, TIDE_STAGER_OK);
+    assert_int_equal(nftw(tide_directory_path(), remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    expect_result(2, TIDE_STAGER_OK);
+    assert_int_equal(count_directories(), 1);
+}
+
+/* ---- missing ------------------------------------------------------------------------------ */
+
+static bool yes(void)
+{
+    return true;
+}
+
+static void it_may_be_missing(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"none", "/nonexistent", "/tmp", "/etc/passwd"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        setenv("TIDEPOOL_STAGER", values[i], 1);
+        tide_locate_environment_forget();
+        expect_result(i + 1, TIDE_STAGER_MISSING);
+    }
+    expect_good(9);
+}
+
+static void under_raised_privileges_none_is_started(void **state)
+{
+    (void)state;
+    tide_locate_privileges_hook = yes;
+    expect_result(1, TIDE_STAGER_REFUSED);
     assert_int_equal(tide_stager_process(), 0);
     assert_int_equal(count_directories(), 0);
 }
 
-static void orders_are_answered_with_files(void **state)
-{
-    (void)state;
-    tide_stager_figures before = figures();
-    for (uint64_t id = 1; id <= 50; id++)
-        order(id, "text");
-    for (uint64_t id = 1; id <= 50; id++)
-        expect_answer(id, TIDE_STAGER_OK);
-    assert_int_equal(tide_stager_pending(), 0);
-    assert_int_equal(figures().started, before.started + 1);
-    assert_int_equal(figures().requests, before.requests + 50);
-    assert_int_equal(figures().answers, before.answers + 50);
-    assert_string_equal(tide_stager_version(), "fake 1");
-}
+/* ---- it dies, hangs, lies ----------------------------------------------------------------- */
 
-static void an_error_is_an_answer(void **state)
+static void it_may_die_at_each_step(void **state)
 {
     (void)state;
-    order(1, "error: no such type");
-    tide_stager_answer got = next();
-    assert_int_equal(got.result, TIDE_STAGER_FAILED);
-    assert_string_equal(got.error, "error: no such type");
-    order(2, "text");
-    expect_answer(2, TIDE_STAGER_OK);
-}
-
-static void the_directory_is_closed_to_others(void **state)
-{
-    (void)state;
-    struct stat seen;
-    order(1, "text");
-    tide_stager_answer got = next();
-    *strrchr(got.path, '/') = '\0';
-    assert_int_equal(lstat(got.path, &seen), 0);
-    assert_int_equal(seen.st_mode & 07777, 0700);
-    assert_int_equal(strncmp(got.path, in_folder("run"), strlen(in_folder("run"))), 0);
-}
-
-static void stagers_are_recycled(void **state)
-{
-    (void)state;
-    tide_stager_figures before = figures();
-    tide_setting_set(TIDE_SETTING_stager_recycle, 5);
-    uint64_t recycled = 0, id = 1;
-    for (; id <= 50 || (recycled < 2 && id <= PATIENCE); id++) {
-        order(id, "text");
-        expect_answer(id, TIDE_STAGER_OK);
-        recycled = figures().recycled - before.recycled;
-        if (id > 50)
-            usleep(1000); /* one at a time finishes, and may take long */
+    static const char *const ways[] = {"dies-at-once", "dies-after-hello", "dies-with-order",
+                                       "dies-in-answer"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        use_fake(ways[i]);
+        expect_result(2 * i + 1, TIDE_STAGER_DIED);
+        assert_int_equal(tide_stager_process(), 0);
+        expect_good(2 * i + 2);
+        tide_stager_stop();
     }
-    assert_in_range(recycled, 2, (id - 2) / 5);
-    assert_int_equal(figures().started - before.started, recycled + 1);
-    assert_int_equal(figures().died, before.died);
 }
 
-static void a_recycled_stager_finishes_what_it_has(void **state)
+static void it_may_die_while_it_is_idle(void **state)
 {
     (void)state;
-    tide_stager_figures before = figures();
-    bool answered[41] = {false};
-    tide_setting_set(TIDE_SETTING_stager_recycle, 10);
-    for (uint64_t id = 1; id <= 40; id++)
-        order(id, "text");
-    for (int i = 0; i < 40; i++) {
-        tide_stager_answer got = next();
-        assert_int_equal(got.result, TIDE_STAGER_OK);
-        assert_in_range(got.request, 1, 40);
-        assert_false(answered[got.request]);
-        answered[got.request] = true;
+    expect_result(1, TIDE_STAGER_OK);
+    kill(tide_stager_process(), SIGKILL);
+    while (tide_stager_process() != 0)
+        tide_stager_tend();
+    expect_result(2, TIDE_STAGER_OK);
+}
+
+static void it_may_hang_at_each_step(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"mute", "deaf", "hangs", "stops"};
+    tide_setting_set(TIDE_SETTING_stager_deadline, 100);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        use_fake(ways[i]);
+        expect_result(2 * i + 1, TIDE_STAGER_LATE);
+        assert_int_equal(tide_stager_process(), 0);
+        tide_setting_set(TIDE_SETTING_stager_deadline, 1e6);
+        expect_good(2 * i + 2);
+        tide_setting_set(TIDE_SETTING_stager_deadline, 100);
+        tide_stager_stop();
     }
-    assert_true(figures().recycled > before.recycled);
-    assert_int_equal(figures().died, before.died);
 }
 
-static void one_that_does_not_go_is_killed(void **state)
+static void it_may_answer_nonsense(void **state)
 {
     (void)state;
-    use_fake("lingers");
-    tide_setting_set(TIDE_SETTING_stager_recycle, 1);
-    order(1, "text");
-    expect_answer(1, TIDE_STAGER_OK);
-    order(2, "text");
-    expect_answer(2, TIDE_STAGER_OK);
-    assert_int_equal(count_processes(), 2);
-    pass_time(10001);
-    tide_stager_answer answer;
-    for (int i = 0; i < PATIENCE && count_processes() > 1; i++) {
-        tide_stager_poll(&answer, 0);
-        pass_time(1);
-        usleep(1000);
+    static const char *const ways[] = {"rude",    "speaks-first", "garbage", "no-number",
+                                       "no-file", "no-text",      "bells",   "endless"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        use_fake(ways[i]);
+        expect_result(2 * i + 1, TIDE_STAGER_GARBAGE);
+        assert_int_equal(tide_stager_process(), 0);
+        expect_good(2 * i + 2);
+        tide_stager_stop();
     }
-    assert_int_equal(count_processes(), 1);
-    order(3, "text");
-    expect_answer(3, TIDE_STAGER_OK);
 }
 
-static void large_orders_pass(void **state)
+static void what_it_says_unasked_ends_it(void **state)
 {
     (void)state;
-    enum { BYTES = 1 << 20 };
-    char *text = malloc(BYTES);
-    assert_non_null(text);
-    memset(text, 'x', BYTES);
-    for (uint64_t id = 1; id <= 4; id++)
-        assert_true(tide_stager_submit(id, text, BYTES));
-    for (uint64_t id = 1; id <= 4; id++)
-        expect_answer(id, TIDE_STAGER_OK);
-    free(text);
+    use_fake("twice");
+    expect_result(1, TIDE_STAGER_OK);
+    while (tide_stager_process() != 0)
+        tide_stager_tend();
+    expect_good(3);
 }
 
-static bool raised(void)
+/* ---- a program with children of its own --------------------------------------------------- */
+
+static void reap_all(int number)
 {
-    return true;
+    (void)number;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
 }
 
-static void raised_privileges_have_no_stager(void **state)
-{
-    (void)state;
-    tide_privileges_hook = raised;
-    order(1, "text");
-    expect_answer(1, TIDE_STAGER_REFUSED);
-    assert_int_equal(count_directories(), 0);
-}
-
-static bool fail_always(size_t bytes)
-{
-    (void)bytes;
-    return true;
-}
-
-/* However many: who was told so waits for no answer. */
-static void orders_without_memory_are_refused(void **state)
+static void the_program_may_reap_it(void **state)
 {
     (void)state;
-    enum { MANY = 300 };
-    unsigned taken = 0;
-    tide_os_fault = fail_always;
-    for (uint64_t id = 1; id <= MANY; id++)
-        taken += tide_stager_submit(id, "text", strlen("text"));
-    tide_os_fault = NULL;
-    assert_int_equal(taken, 0);
-    assert_int_equal(tide_stager_pending(), 0);
-    order(MANY + 1, "text");
-    expect_answer(MANY + 1, TIDE_STAGER_OK);
+    void (*const handlers[])(int) = {reap_all, SIG_IGN};
+    for (size_t i = 0; i < 2; i++) {
+        void (*before)(int) = signal(SIGCHLD, handlers[i]);
+        use_fake("dies-with-order");
+        expect_result(1, TIDE_STAGER_DIED);
+        expect_good(2);
+        int process = tide_stager_process();
+        kill(process, SIGKILL);
+        while (kill(process, 0) == 0)
+            usleep(1000);
+        expect_result(3, TIDE_STAGER_OK);
+        tide_stager_stop();
+        signal(SIGCHLD, before);
+    }
 }
 
-static void stopping_forgets_orders(void **state)
+static void signals_are_those_of_a_fresh_process(void **state)
 {
     (void)state;
-    for (uint64_t id = 1; id <= 20; id++)
-        order(id, "text");
-    tide_stager_stop(true);
-    assert_int_equal(tide_stager_pending(), 0);
-    assert_int_equal(count_directories(), 0);
-    order(21, "text");
-    expect_answer(21, TIDE_STAGER_OK);
-}
-
-/* ---- what the helper is given ------------------------------------------------------------- */
-
-static void it_inherits_nothing(void **state)
-{
-    (void)state;
-    sigset_t blocked, before;
-    int open_here = fcntl(STDERR_FILENO, F_DUPFD, 200); /* without close-on-exec */
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &blocked, &before);
-    signal(SIGPIPE, SIG_IGN);
-    order(1, "text"); /* the fake checks */
-    expect_answer(1, TIDE_STAGER_OK);
-    signal(SIGPIPE, SIG_DFL);
+    sigset_t some, before;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &some, &before);
+    void (*action)(int) = signal(SIGUSR2, SIG_IGN);
+    expect_result(1, TIDE_STAGER_OK); /* the fake looks */
+    signal(SIGUSR2, action);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    close(open_here);
 }
 
-/* Each of them may be closed, whether the stager's complaints are to be seen or not. */
-static void a_program_without_standard_streams_has_a_stager(void **state)
+/* ---- fork, exec, the end ------------------------------------------------------------------ */
+
+static void a_child_of_a_fork_leaves_it_alone(void **state)
 {
     (void)state;
-    for (unsigned way = 0; way < 16; way++) {
-        int saved[3];
-        bool untouched = true;
-        if ((way & 8) != 0)
-            setenv("TIDEPOOL_STAGER_VERBOSE", "1", 1);
-        tide_locate_environment_forget();
-        tide_stager_stop(false);
-        for (int i = 0; i < 3; i++) {
-            saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 100);
-            if ((way & 1u << i) != 0)
-                close(i);
-        }
-        order(way + 1, "text"); /* the fake checks that it has all three */
-        tide_stager_answer got = next();
-        for (int i = 0; i < 3; i++) {
-            untouched = untouched && ((way & 1u << i) != 0) == (fcntl(i, F_GETFD) < 0);
-            dup2(saved[i], i);
-            close(saved[i]);
-        }
-        unsetenv("TIDEPOOL_STAGER_VERBOSE");
-        tide_locate_environment_forget();
-        if (got.result != TIDE_STAGER_OK)
-            fail_msg("way %u: %s", way, got.error);
-        assert_true(untouched);
+    expect_result(1, TIDE_STAGER_OK);
+    int process = tide_stager_process();
+    order(2, "site");
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        CHILD_MUST(!tide_stager_busy() && tide_stager_process() == 0);
+        tide_stager_stop();
+        exit(0);
+    }
+    expect_child_ends_well(child);
+    assert_int_equal(next().result, TIDE_STAGER_OK);
+    assert_int_equal(tide_stager_process(), process);
+    assert_int_equal(count_directories(), 1);
+}
+
+typedef enum ending { EXITS, KILLED, EXECUTES } ending;
+
+static void end_with_a_process(ending how)
+{
+    tide_stager_answer got;
+    CHILD_MUST(tide_stager_submit(1, "site", 4) && tide_stager_poll(&got, PATIENCE));
+    CHILD_MUST(got.result == TIDE_STAGER_OK && tide_stager_process() > 1);
+    if (how == KILLED)
+        kill(getpid(), SIGKILL);
+    else if (how == EXECUTES)
+        execl("/bin/true", "true", (char *)NULL);
+    atexit(tide_stager_stop);
+    exit(0);
+}
+
+static void it_ends_with_the_program(void **state)
+{
+    (void)state;
+    for (ending how = EXITS; how <= EXECUTES; how++) {
+        pid_t child = fork_child(60);
+        if (child == 0)
+            end_with_a_process(how);
+        assert_int_equal(wait_for_child(child), how == KILLED ? 128 + SIGKILL : 0);
+        expect_nothing_left();
     }
 }
 
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        STAGER_TEST(nothing_is_started_before_the_first_order),
-        STAGER_TEST(orders_are_answered_with_files),
-        STAGER_TEST(an_error_is_an_answer),
-        STAGER_TEST(the_directory_is_closed_to_others),
-        STAGER_TEST(stagers_are_recycled),
-        STAGER_TEST(a_recycled_stager_finishes_what_it_has),
-        STAGER_TEST(one_that_does_not_go_is_killed),
-        STAGER_TEST(large_orders_pass),
-        STAGER_TEST(raised_privileges_have_no_stager),
-        STAGER_TEST(orders_without_memory_are_refused),
-        STAGER_TEST(stopping_forgets_orders),
-        STAGER_TEST(it_inherits_nothing),
-        STAGER_TEST(a_program_without_standard_streams_has_a_stager),
+        STAGER_TEST(one_process_answers_one_request_after_the_other),
+        STAGER_TEST(what_cannot_be_compiled_is_an_error_of_one_line),
+        STAGER_TEST(a_large_request_is_sent_in_parts),
+        STAGER_TEST(one_that_is_idle_ends_and_comes_again),
+        STAGER_TEST(a_directory_that_was_removed_is_made_anew),
+        STAGER_TEST(it_may_be_missing),
+        STAGER_TEST(under_raised_privileges_none_is_started),
+        STAGER_TEST(it_may_die_at_each_step),
+        STAGER_TEST(it_may_die_while_it_is_idle),
+        STAGER_TEST(it_may_hang_at_each_step),
+        STAGER_TEST(it_may_answer_nonsense),
+        STAGER_TEST(what_it_says_unasked_ends_it),
+        STAGER_TEST(the_program_may_reap_it),
+        STAGER_TEST(signals_are_those_of_a_fresh_process),
+        STAGER_TEST(a_child_of_a_fork_leaves_it_alone),
+        STAGER_TEST(it_ends_with_the_program),
     };
     return SUPPORT_MAIN(tests);
 }

@@ -72,13 +72,11 @@ def it_goes_where_nobody_asked():
     must("code_file" in facts and not os.path.exists(facts["code_file"]), facts)
 
 
-def others_may_not_rename_it():
-    for path, why in ((folder("open", 0o777), "others may rename"), (WORK / "no" / "where", "No such file")):
-        facts, errors = play(path)
-        must(errors.count("code is not kept") == 1 and why in errors, errors)
-        must(facts["tier"] == "compiled" and not facts["code_file"].startswith(str(path)), facts)
-    sticky = folder("sticky", 0o1777)
-    check_kept(play(sticky)[0], sticky)
+def where_it_cannot_be_kept_is_said_once():
+    path = WORK / "no" / "where"
+    facts, errors = play(path)
+    must(errors.count("code is not kept") == 1 and "No such file" in errors, errors)
+    must(facts["tier"] == "compiled" and not facts["code_file"].startswith(str(path)), facts)
     facts, errors = play("relative")
     must("TIDEPOOL_KEEP_CODE=relative ignored" in errors and facts["tier"] == "compiled", errors)
 
@@ -115,7 +113,7 @@ if not LEARNING:
     skip("no stager")
 it_stays_after_the_end()
 it_goes_where_nobody_asked()
-others_may_not_rename_it()
+where_it_cannot_be_kept_is_said_once()
 perf_names_it()
 if CORES:
     gdb_names_it_in_a_core_file()
