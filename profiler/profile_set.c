@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tidepool/generic.h>
 
 #include "profiler/window.h"
 #include "runtime/base/assert.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/generic.h>
 #include <tidepool/inline/map.h>
 
 #include "profiler/text.h"

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <tidepool/generic.h>
 
 #include "profiler/text.h"
 #include "runtime/base/assert.h"

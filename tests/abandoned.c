@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <setjmp.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/core.h"
 
 /* How the scopes around a body are taken away from under it. */

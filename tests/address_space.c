@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/shim.h"
 #include "runtime/base/test_hooks.h"

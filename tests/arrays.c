@@ -6,6 +6,12 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 enum { RANKS = TIDE_NDIM_MAX + 1 };
 
 /* ---- which header ---- */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays made from arrays and from values: zeros, ones, fill, similar, view, reshape. */
+#include <tidepool/array.h>
+
 #include "arrays_support.h"
 #include "random.h"
 

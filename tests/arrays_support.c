@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <tidepool/array.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+
 #include "arrays_support.h"
 
 #include "runtime/base/test_hooks.h"

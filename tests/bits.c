@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Packed bits: where they lie, what is counted, and nothing beyond the last word. */
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 #include "arrays_support.h"
 #include "random.h"
 

@@ -6,6 +6,14 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/core.h"
 
 /* ---- ways --------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
 #ifndef TIDEPOOL_TESTS_CALLSITES_H
 #define TIDEPOOL_TESTS_CALLSITES_H
 
+#include <tidepool/array.h>
+
 #include "forms.h"
 
 #ifdef __cplusplus

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Call sites where only C++ has them: inline functions, templates, members, lambdas.
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+
 #include "callsites.h"
 
 inline void *acquire_inline(tide_pool *pool, tide_type type, size_t n)

@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/facts.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/upkeep.h>
+
 #include "cancelled.h"
 #include "runtime/base/os.h"
 #include "watchdog.h"

@@ -10,7 +10,17 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 
 enum { N = 50 };
 

@@ -25,6 +25,7 @@
 #include <tidepool/tidepool.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/shim.h"

@@ -6,6 +6,11 @@
 
 #include <pthread.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/upkeep.h>
+
 static tide_dl_managed *export_array(tide_pool *pool, const tide_array *array)
 {
     tide_dl_managed *managed = tide_array_export(pool, array);

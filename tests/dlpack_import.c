@@ -5,6 +5,13 @@
 
 #include <pthread.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/core.h"
 
 /* A tensor that counts how often it was given back. */

@@ -7,6 +7,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+
 static heard all;
 
 static tide_pool *checked(void)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* TIDE_RETURN in C++: templates, and types that are no pointers to numbers. */
+#include <tidepool/check.h>
+
 #include "escape.h"
 
 namespace

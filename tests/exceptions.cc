@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <tidepool/upkeep.h>
+
 extern "C" const form forms_c_exceptions[]; // tests/forms_c_exceptions.c
 
 namespace

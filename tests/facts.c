@@ -13,7 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/facts.h>
+#include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
 
 #include "support.h"
 

@@ -4,6 +4,13 @@
 
 #include <stdio.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/test_hooks.h"
 
 static size_t fail_from = SIZE_MAX; /* requests of this many bytes and more are refused */

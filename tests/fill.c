@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays that come with content: zeros, ones, copies of a value. */
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 #include "forms.h"
 
 static void expect_each(const void *data, size_t n, size_t size, const void *value)

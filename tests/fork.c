@@ -12,6 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 /* ---- the child uses what it inherited, and what is new ---- */
 
 static void touch_in_child(tide_pool *pool, void *state)

@@ -14,6 +14,12 @@
 
 #if defined(TIDE_HAVE_VALGRIND)
 #include <valgrind/valgrind.h>
+
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 #endif
 
 static const pool_kind kinds[] = {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The forms themselves. Included by one file for each language and set of compiler flags, which
  * says FORMS_TABLE (the table's name) and FORMS_LANGUAGE (a prefix for the names). */
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+
 #include "forms.h"
 
 #ifndef FORMS_TABLE

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/profile.h>
+
 #include "profiler/text.h"
 #include "runtime/base/os.h"
 

@@ -6,6 +6,12 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "random.h"
 
 /* What a call did: the number of the method that ran, and how often any did. */

@@ -7,6 +7,14 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/buffers.h>
+#include <tidepool/check.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 /* Grows, fails the test if that failed or is misaligned. */
 static void *longer(tide_pool *pool, tide_type type, void *array, size_t n)
 {

@@ -13,6 +13,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/test_hooks.h"
 
 enum { PAGE = 4096 };

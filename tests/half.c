@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <tidepool/half.h>
 #include <tidepool/tidepool.h>
 
 /* GCC 12 has it in C; Clang 14 defines the macros, but not the type, on x86-64. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What steps give back by themselves: what a loop did not use lately. Its steps may take turns. */
+#include <tidepool/learn.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "arrays_support.h"
 
 #include "runtime/pool/core.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Every way out of a scope: return, break, continue, goto, longjmp; and marks used twice, late
  * or out of order. */
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include "forms.h"
 
 /* ---- jumps that the block sees ---- */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of an array: acquired, used, rewound, acquired again. */
+#include <tidepool/dynamic.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "forms.h"
 
 /* ---- the same slots again ---- */

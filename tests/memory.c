@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 static void take_four(tide_pool *pool, void *state)
 {
     tide_type type = *(const tide_type *)state;

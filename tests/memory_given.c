@@ -9,7 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
 #include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
 
 #include "random.h"
 

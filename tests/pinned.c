@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 
 #include <cmocka.h>
+#include <tidepool/array.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/tidepool.h>
 
 enum { LARGE = 8 << 20, SMALL = 5 << 20 };

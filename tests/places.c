@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 /* ---- only in C ---- */
 
 static void beside_a_variable_length_array(tide_pool *pool)

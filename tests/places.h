@@ -4,6 +4,8 @@
 #ifndef TIDEPOOL_TESTS_PLACES_H
 #define TIDEPOOL_TESTS_PLACES_H
 
+#include <tidepool/upkeep.h>
+
 #include "forms.h"
 
 typedef struct place {

@@ -7,6 +7,8 @@
 #include <initializer_list>
 #include <thread>
 
+#include <tidepool/upkeep.h>
+
 namespace
 {
 

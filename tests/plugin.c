@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A shared object with sites of its own, in C. */
+#include <tidepool/callsite.h>
+
 #include "plugin.h"
 
 #include "plugin_inline.h"

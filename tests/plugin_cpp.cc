@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A shared object with sites of its own, in C++: in templates, in inline functions, and in the
 // destructor of a global object, which runs when the rest of the plugin is already taken down.
+#include <tidepool/callsite.h>
+
 #include "plugin.h"
 
 #include "plugin_inline.h"

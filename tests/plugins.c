@@ -13,6 +13,11 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include <cmocka.h>
 
 #include "plugin.h"

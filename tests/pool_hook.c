@@ -9,6 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/tune.h>
+
 struct heard {
     size_t sum, events, allocated, freed, exported, returned;
     tide_pool_event last; /* allocated */

@@ -8,6 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/limit.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/limit.h"
 

@@ -5,6 +5,11 @@
 
 #include <stdio.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 static tide_site_profile profile_of(const tide_site *site)
 {
     tide_site_profile profile;

@@ -4,6 +4,11 @@
 
 #include <stdio.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "profiler/rate.h"
 #include "profiler/test_hooks.h"
 #include "profiler/window.h"

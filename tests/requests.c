@@ -6,6 +6,10 @@
 
 #include <pthread.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/core.h"
 
 enum { MIB = 1 << 20, SMALL = 1000 };

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "runtime/pool/core.h"
 
 static const char *program, *child_does = "pool";

@@ -10,7 +10,11 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include <tidepool/array.h>
+#include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"

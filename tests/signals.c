@@ -9,6 +9,13 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/half.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "runtime/base/test_hooks.h"
 
 enum { WANTED = 2000, N = 64 };

@@ -8,6 +8,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
+#include <tidepool/device.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/facts.h>
+#include <tidepool/learn.h>
+#include <tidepool/listen.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 /* ---- found by themselves ---- */
 
 static unsigned named_line;

@@ -6,6 +6,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 /* cmocka's asserts jump, so a thread reports and its starter asserts. */
 static void run_thread(void *(*body)(void *), void *state)
 {

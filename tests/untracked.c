@@ -3,6 +3,8 @@
 #include "forms.h"
 #include <stdio.h>
 
+#include <tidepool/upkeep.h>
+
 /* ---- a helper touches what its caller uses ---- */
 
 struct callers_array {

@@ -9,7 +9,15 @@
 
 #include <cmocka.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/learn.h>
+#include <tidepool/limit.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/version.h>
 
 static void the_version_is_that_of_the_headers(void **state)
 {

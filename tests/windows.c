@@ -8,6 +8,13 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "profiler/window.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/test_hooks.h"

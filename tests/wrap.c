@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory from outside as an array: used in place, and its deleter run once when the scope ends. */
+#include <tidepool/array.h>
+
 #include "arrays_support.h"
 
 struct outside {

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tidepool/dynamic.h>
 #include <tidepool/tune.h>
 
 #include "film.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 
 static const char preamble[] = "#define KERNEL extern \"C\" __global__\n"

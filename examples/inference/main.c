@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+
 enum { OK = 0, DIFFERENT = 1, WRONG = 2, NO_DEVICE = 77 };
 
 typedef struct options {

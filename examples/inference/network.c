@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 
 void numbers(float *out, size_t count, uint32_t seed, float scale)

@@ -4,6 +4,7 @@
 #define INFERENCE_NETWORK_H
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 
 #include "kernels.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 
 static const char preamble[] = "#define KERNEL __kernel\n"

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/site.h>
+
 static bool terminal;
 static const char *last_phase = "";
 

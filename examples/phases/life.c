@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 /* An event's texts, but for the reason, and its site are the library's own: what is kept is
  * copied. */
 typedef struct moment {

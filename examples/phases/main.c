@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 static const char usage[] =
     "phases [OPTION…]   draws, while its types change, what its call sites cost and which plans\n"
     "                   they run; then prints the life of each site\n"

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/site.h>
+
 /* The types come from outside: from a file, a script, a message. No compiler of this program can
  * know them; the library sees which ones come, and has code made for those. */
 const phase phases[PHASES] = {

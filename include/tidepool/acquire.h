@@ -27,12 +27,6 @@ TIDE_BEGIN_DECLS
  * for what the macro tide_acquire does inlined. */
 TIDE_API void *tide_acquire_type(tide_pool *pool, tide_type type, size_t n);
 
-/* Acquires, then sets every element: to 0; to 1 (numeric built-in types and bits only); or to a
- * copy of *value, which is one element (for TIDE_BIT, a bool). */
-TIDE_API void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n);
-TIDE_API void *tide_ones_type(tide_pool *pool, tide_type type, size_t n);
-TIDE_API void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value);
-
 /* Makes a live array of the pool longer: n elements, of which those that it had stay as they were
  * and the others are uninitialised. For lengths that are not known beforehand.
  *
@@ -50,12 +44,6 @@ TIDE_API void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const v
  * macro tide_grow has the same for a type that is known. N-D arrays: tide_array_grow. */
 TIDE_API void *tide_grow_type(tide_pool *pool, tide_type type, void *array, size_t n);
 
-/* The same for the macros below, with the place in the source that calls, for messages. */
-TIDE_API void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
-TIDE_API void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
-TIDE_API void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value,
-                            TIDE_PLACE);
-
 TIDE_END_DECLS
 
 /* T *tide_acquire(tide_pool *pool, T, size_t n): n elements of any complete C type T,
@@ -64,29 +52,14 @@ TIDE_END_DECLS
 #define tide_acquire(pool, T, ...) TIDE_ACQUIRE_BY(tide_acquire_inline, pool, T, __VA_ARGS__)
 #define tide_zeros(pool, T, ...)   TIDE_ACQUIRE_BY(tide_zeros_at, pool, T, __VA_ARGS__)
 #define tide_ones(pool, T, ...)    TIDE_ACQUIRE_BY(tide_ones_at, pool, T, __VA_ARGS__)
-#define TIDE_ACQUIRE_BY(acquire, pool, T, ...) \
-    TIDE_AS(TIDE_BARE(T) *,                    \
-            acquire((pool), tide_type_of(T), TIDE_AS(size_t, __VA_ARGS__), TIDE_HERE))
 
 /* T *tide_grow(pool, T, T *array, size_t n): the array, now n elements long; see tide_grow_type. A
  * type that is not built in is named as it was in the acquire. */
 #define tide_grow(pool, T, array, ...) \
     TIDE_GROW_BY(TIDE_UNIQUE(tide_grown_), pool, T, array, __VA_ARGS__)
-#define TIDE_GROW_BY(grown, pool, T, array, ...)                                               \
-    __extension__({                                                                            \
-        TIDE_BARE(T) *grown = (array);                                                         \
-        TIDE_AS(TIDE_BARE(T) *,                                                                \
-                tide_grow_type((pool), tide_type_of(T), grown, TIDE_AS(size_t, __VA_ARGS__))); \
-    })
 
 /* T *tide_fill(pool, T, n, value): every element a copy of value, converted to T. */
 #define tide_fill(pool, T, n, ...) TIDE_FILL_BY(TIDE_UNIQUE(tide_value_), pool, T, n, __VA_ARGS__)
-#define TIDE_FILL_BY(value, pool, T, n, ...)                                                     \
-    __extension__({                                                                              \
-        TIDE_BARE(T) value = (__VA_ARGS__);                                                      \
-        TIDE_AS(TIDE_BARE(T) *,                                                                  \
-                tide_fill_at((pool), tide_type_of(T), TIDE_AS(size_t, n), &(value), TIDE_HERE)); \
-    })
 
 #endif
 #endif

@@ -21,7 +21,7 @@
 #define TIDEPOOL_ADAPTORS_H
 
 #include <sys/types.h>
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK
 

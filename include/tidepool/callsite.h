@@ -52,6 +52,23 @@ typedef struct tide_declared_shape {
 TIDE_API tide_status tide_site_declare_shapes(tide_site *site, const tide_declared_shape *shapes,
                                               size_t count);
 
+/* TIDE_SCOPE with a name (a string literal) for reports. */
+#define TIDE_SCOPE_NAMED(pool, name) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), pool, name)
+
+/* TIDE_FRAME as a call site of its own, entered by one call, which needs less code where it stands.
+ * Where the types are known only at run time, use tide_scope_enter_frame. */
+#define TIDE_FRAME_SITE(pool, ...) TIDE_FRAME_SITE_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
+#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                              \
+    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
+    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
+    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
+    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));                   \
+    tide_site_enter_frame(&frame, (pool), TIDE_SITE(TIDE_KIND_FRAME, NULL),               \
+                          TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),             \
+                          TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));          \
+    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
+    TIDE_SEMICOLON
+
 /* tide_acquire_type(pool, type, n) as a call site of its own. */
 #define TIDE_ACQUIRE_SITE(pool, type, ...)                                       \
     tide_site_acquire_inline(TIDE_SITE(TIDE_KIND_ACQUIRE, NULL), (pool), (type), \

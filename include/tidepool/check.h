@@ -7,7 +7,7 @@
 #ifndef TIDEPOOL_CHECK_H
 #define TIDEPOOL_CHECK_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS

@@ -6,7 +6,7 @@
 #ifndef TIDEPOOL_DLPACK_H
 #define TIDEPOOL_DLPACK_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS

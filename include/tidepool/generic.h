@@ -19,6 +19,10 @@
 
 TIDE_BEGIN_DECLS
 
+/* Where types are told of a dispatch, by tide_site_info and in profiles, key k of a generic
+ * function by keys (tide_generic_create_keys) is the number TIDE_KEY_FIRST + k. No type has it. */
+#define TIDE_KEY_FIRST TIDE_TYPE_LIMIT
+
 typedef struct tide_generic tide_generic;
 
 /* A new generic function without methods. It lives until the process ends. The name is copied; it

@@ -37,7 +37,7 @@
 #ifndef TIDEPOOL_LEARN_H
 #define TIDEPOOL_LEARN_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/site.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK

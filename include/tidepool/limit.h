@@ -12,7 +12,7 @@
 #ifndef TIDEPOOL_LIMIT_H
 #define TIDEPOOL_LIMIT_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK
 

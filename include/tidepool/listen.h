@@ -14,7 +14,7 @@
 #ifndef TIDEPOOL_LISTEN_H
 #define TIDEPOOL_LISTEN_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK
 

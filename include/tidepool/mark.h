@@ -24,10 +24,6 @@ typedef struct tide_mark {
  * `pool` is NULL and the message says why. */
 TIDE_API tide_mark tide_checkpoint(tide_pool *pool);
 
-/* The same, and saves the shelves of the named types at once. A type may be named several times. It
- * fails for an unknown type, too (TIDE_ERROR_TYPE). */
-TIDE_API tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count);
-
 /* Puts the pool back to its state at the checkpoint; the memory stays in the pool.
  * TIDE_ERROR_STALE, nothing changed, if the mark has been rewound before: by itself, by an older
  * mark, by an enclosing scope or by a reset. TIDE_ERROR_ARGUMENT if the mark is of another pool or

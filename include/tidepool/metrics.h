@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK
 

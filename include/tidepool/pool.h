@@ -12,7 +12,7 @@
 #define TIDEPOOL_POOL_H
 
 #include <stdio.h>
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #include <tidepool/type.h>
 #ifdef TIDE_LANGUAGE_OK
@@ -136,10 +136,6 @@ TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
  * there is none, TIDE_ERROR_MEMORY, nothing changed. */
 TIDE_API tide_status tide_pool_reset(tide_pool *pool);
 
-/* Does what tide_pool_reset does, then gives all slot memory back. The pool can be used further.
- * TIDE_ERROR_STATE, nothing changed, while a graph is captured on the pool's stream. */
-TIDE_API tide_status tide_pool_empty(tide_pool *pool);
-
 /* What a trim or compact gave back. */
 typedef struct tide_trim_summary {
     size_t slots; /* slots released or shrunk */
@@ -152,18 +148,6 @@ typedef struct tide_trim_summary {
  * has never used. It is zero, with a message, when the call fails: unknown type, or while a graph
  * is captured on the pool's stream. The same holds for tide_pool_compact. */
 TIDE_API tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type);
-
-/* Releases the memory of free slots that are far too large. That is a slot whose capacity is at
- * least 10 × the largest request since the last compact, if that frees 1 MiB or more (both figures
- * are settings). Live arrays are never touched. */
-TIDE_API tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type);
-
-/* Asks the owner for a trim or a compact. Any thread may call it that knows the pool to be alive.
- * The owner does the work once, when it next opens a scope at the root. The program's results do
- * not depend on it. `requests` 0 takes back what has not been done yet. TIDE_ERROR_ARGUMENT for any
- * other bit. */
-enum { TIDE_REQUEST_TRIM = 1, TIDE_REQUEST_COMPACT = 2 };
-TIDE_API tide_status tide_pool_request(tide_pool *pool, uint32_t requests);
 
 /* A pool at one moment, in bytes and counts. Bytes count capacity, not the lengths asked for. */
 typedef struct tide_pool_statistics {
@@ -192,17 +176,6 @@ TIDE_API tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics
 
 /* Prints the pool for a person: totals, then a line for each type in use. */
 TIDE_API tide_status tide_pool_print(const tide_pool *pool, FILE *out);
-
-/* Open scopes and marks; 0 at the root. 0 with a message for NULL. */
-TIDE_API size_t tide_pool_depth(const tide_pool *pool);
-
-/* Live arrays of one type. 0 for a type never used here; 0 with a message for an unknown one. */
-TIDE_API size_t tide_pool_active(const tide_pool *pool, tide_type type);
-
-/* Checks every invariant of the pool (slots, shelves, log). TIDE_ERROR_STATE with a message that
- * names the first one that is broken; TIDE_ERROR_MEMORY if the check itself finds no memory. The
- * time grows with the pool: for tests and debugging. */
-TIDE_API tide_status tide_pool_check(const tide_pool *pool);
 
 TIDE_END_DECLS
 

@@ -20,152 +20,18 @@
 #define TIDEPOOL_SCOPE_H
 
 #include <tidepool/acquire.h>
-#include <tidepool/inline/loop.h>
-#include <tidepool/inline/map.h>
-#include <tidepool/inline/typed.h>
-#include <tidepool/site.h>
+#include <tidepool/inline/scope.h>
 #ifdef TIDE_LANGUAGE_OK
-
-TIDE_BEGIN_DECLS
-
-/* Scopes for an FFI: a call from another language. tide_scope_enter fills *scope, which the caller
- * owns and must not move until it is left. A NULL site means one shared, unnamed site.
- * tide_scope_leave rewinds. It returns TIDE_ERROR_STALE, and changes nothing, if the scope was left
- * before or an older scope or mark has been rewound. Further errors: TIDE_ERROR_ARGUMENT for a NULL
- * pool or scope, TIDE_ERROR_THREAD, TIDE_ERROR_LIMIT when the log is full, when scopes nest too
- * deep, and as tide_rewind gives it. */
-TIDE_API tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope);
-TIDE_API tide_status tide_scope_leave(tide_scope *scope);
-
-/* The same for a frame: a scope with all its temporaries. data[i] receives counts[i] elements of
- * type types[i]. If one cannot be acquired, all data[i] are NULL and the status says why. The scope
- * is open all the same, and what was acquired goes back with it. The site must be of
- * TIDE_KIND_FRAME. */
-TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,
-                                            const tide_type *types, const size_t *counts,
-                                            void **data, tide_scope *scope);
-
-/* Enters a TIDE_SCOPE or a TIDE_FRAME_SITE whose pool is NULL. It runs no plan. */
-TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
-
-TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *site)
-{
-    if (TIDE_UNLIKELY(pool == NULL)) {
-        tide_scope_without_pool(scope);
-        return;
-    }
-    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
-    __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(scope, pool, plan, site);
-}
-
-TIDE_INLINE void tide_site_enter_frame(tide_scope *scope, tide_pool *pool, tide_site *site,
-                                       uint32_t count, const tide_type *types, const size_t *counts,
-                                       void **data)
-{
-    if (TIDE_UNLIKELY(pool == NULL)) {
-        tide_scope_without_pool(scope);
-        for (uint32_t i = 0; i < count; i++)
-            data[i] = NULL;
-        return;
-    }
-    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
-    scope->plan = plan;
-    scope->site = site;
-    __atomic_load_n(&plan->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
-}
-
-TIDE_INLINE void tide_site_leave(tide_scope *scope)
-{
-    __atomic_load_n(&scope->plan->leave, __ATOMIC_RELAXED)(scope);
-}
-
-TIDE_END_DECLS
-
-/* In C, the static sites stand in a list in a section of the binary, so they are known before they
- * are first entered. In C++, the statics of inline functions and templates lie in other sections,
- * and a section attribute cannot name these. There a site is listed when it is first entered. */
-#ifndef __cplusplus
-#define TIDE_SITE_LIST(site)                         \
-    static tide_site *const TIDE_PASTE(site, _entry) \
-        __attribute__((section("tide_sites"), used, TIDE_RETAIN)) = &(site)
-#else
-#define TIDE_SITE_LIST(site) TIDE_SEMICOLON
-#endif
-
-/* The address of a site of this place. `given` is its name, a string literal, or NULL. The site is
- * a static variable of a block of its own, and always has the same name: so each unit that includes
- * an inline C++ function gives the same names to the function's sites, in the order in which they
- * stand there, and the linker makes one of each. */
-#define TIDE_SITE(kind, given)                                                                   \
-    __extension__({                                                                              \
-        static tide_site tide_site_ = {                                                          \
-            &tide_plans_arriving[kind], (given), {__FILE__, __func__, __LINE__}, 0, kind, NULL}; \
-        TIDE_SITE_LIST(tide_site_);                                                              \
-        &tide_site_;                                                                             \
-    })
-
-#define TIDE_SCOPE_AT(scope, pool, name)                                \
-    tide_scope scope __attribute__((cleanup(tide_site_leave), unused)); \
-    tide_site_enter(&scope, (pool), TIDE_SITE(TIDE_KIND_SCOPE, name))
 
 /* Opens a scope for the rest of this block, as a call site of its own. */
 #define TIDE_SCOPE(...) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), (__VA_ARGS__), NULL)
 
-/* The same, with a name (a string literal) for reports. */
-#define TIDE_SCOPE_NAMED(pool, name) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), pool, name)
-
 /* Opens a scope that saves the shelves of the named types (1 to 8) on entry, inlined. */
 #define TIDE_SCOPE_TYPES(pool, ...) TIDE_TYPED_AT(TIDE_UNIQUE(tide_typed_), pool, __VA_ARGS__)
-#define TIDE_TYPED_AT(scope, pool, ...)                                                   \
-    const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, __VA_ARGS__)}; \
-    tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));            \
-    tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types), TIDE_HERE)
-#define TIDE_TYPED_ID(i, T) tide_type_of(T),
-
 /* Opens a scope and acquires all its temporaries (1 to 8) at once. TIDE_FRAME(pool, (T, name, n),
  * …) declares for each a T *name of n elements, uninitialised. If one cannot be acquired, all are
  * NULL and the message says why; what was acquired goes back with the scope. */
 #define TIDE_FRAME(pool, ...) TIDE_FRAME_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
-#define TIDE_FRAME_AT(frame, pool, ...)                                                   \
-    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
-    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
-    tide_typed_scope frame __attribute__((cleanup(tide_typed_leave), unused));            \
-    tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),  \
-                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);    \
-    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
-    TIDE_SEMICOLON
-
-/* The same as a call site of its own, entered by one call, which needs less code where it stands.
- * Where the types are known only at run time, use tide_scope_enter_frame. */
-#define TIDE_FRAME_SITE(pool, ...) TIDE_FRAME_SITE_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
-#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                              \
-    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
-    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
-    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));                   \
-    tide_site_enter_frame(&frame, (pool), TIDE_SITE(TIDE_KIND_FRAME, NULL),               \
-                          TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),             \
-                          TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));          \
-    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
-    TIDE_SEMICOLON
-#define TIDE_FRAME_ID(i, item)             TIDE_FRAME_ID_ item
-#define TIDE_FRAME_ID_(T, name, ...)       tide_type_of(T),
-#define TIDE_FRAME_N(i, item)              TIDE_FRAME_N_ item
-#define TIDE_FRAME_N_(T, name, ...)        TIDE_AS(size_t, __VA_ARGS__),
-#define TIDE_FRAME_VARIABLE(i, data, item) TIDE_FRAME_VARIABLE_(data, i, TIDE_FRAME_OPEN item)
-#define TIDE_FRAME_OPEN(T, name, ...)      T, name
-#define TIDE_FRAME_VARIABLE_(data, i, ...) TIDE_FRAME_VARIABLE__(data, i, __VA_ARGS__)
-#define TIDE_FRAME_VARIABLE__(data, i, T, name) \
-    TIDE_BARE(T) *name = TIDE_AS(__typeof__(name), (data)[i]);
-
-/* How often a loop runs; a count below 0 is none. Evaluated once. */
-#define TIDE_LOOP_COUNT(given, ...)             \
-    __extension__({                             \
-        TIDE_AUTO given = (__VA_ARGS__);        \
-        given > 0 ? TIDE_AS(size_t, given) : 0; \
-    })
-
 /* The loop for (size_t i = 0; i < count; i++), in which each iteration is a scope. The states that
  * the first iteration saved stay in the log; each later iteration only puts the shelves back.
  * break, continue, return and goto mean what they mean in a for loop. `count` is evaluated once;
@@ -173,39 +39,6 @@ TIDE_END_DECLS
  * so does the rewind of a mark that is older than the loop. What later iterations acquire then
  * belongs to the level that is open. */
 #define TIDE_LOOP(pool, i, ...) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, __VA_ARGS__)
-#define TIDE_LOOP_AT(loop, pool, i, ...)                                               \
-    for (tide_loop loop                                                                \
-         __attribute__((cleanup(tide_loop_leave))) = tide_loop_enter(pool, TIDE_HERE), \
-         *TIDE_PASTE(loop, _once) = &loop;                                             \
-         TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                      \
-        for (size_t i = 0, TIDE_PASTE(loop, _count) =                                  \
-                               TIDE_LOOP_COUNT(TIDE_PASTE(loop, _given), __VA_ARGS__); \
-             i < TIDE_PASTE(loop, _count); i++, tide_loop_next(&loop))
-
-/* A module is the program or one shared library. Each of its translation units hands the module's
- * list of sites to the library, which keeps it once. */
-#ifndef __cplusplus
-extern tide_site *const __start_tide_sites[] __attribute__((weak, visibility("hidden")));
-extern tide_site *const __stop_tide_sites[] __attribute__((weak, visibility("hidden")));
-#endif
-
-static __attribute__((constructor, unused)) void tide_module_constructor_(void)
-{
-    static const char anchor = 0;
-#ifndef __cplusplus
-    tide_module_enter(__start_tide_sites, __stop_tide_sites, &anchor);
-#else
-    tide_module_enter(NULL, NULL, &anchor);
-#endif
-}
-
-/* Priority 101 runs after every destructor of the module's own objects, which may still enter
- * scopes. */
-static __attribute__((destructor(101), unused)) void tide_module_destructor_(void)
-{
-    static const char anchor = 0;
-    tide_module_leave(&anchor);
-}
 
 #endif
 #endif

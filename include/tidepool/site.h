@@ -13,135 +13,11 @@
 #define TIDEPOOL_SITE_H
 
 #include <tidepool/inline/array.h>
-#include <tidepool/inline/layout.h>
+#include <tidepool/inline/site.h>
 #include <tidepool/pool.h>
 #ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
-
-typedef struct tide_site tide_site;
-typedef struct tide_plan tide_plan;
-typedef struct tide_scope tide_scope;
-struct tide_array;
-struct tide_generic;
-
-/* What a site does. */
-typedef enum tide_kind {
-    TIDE_KIND_SCOPE = 0,    /* TIDE_SCOPE: a level opens and ends                     */
-    TIDE_KIND_FRAME = 1,    /* TIDE_FRAME_SITE: a level and all its temporaries       */
-    TIDE_KIND_ACQUIRE = 2,  /* TIDE_ACQUIRE_SITE: of a type known at run time         */
-    TIDE_KIND_ARRAY = 3,    /* TIDE_ARRAY_SITE: of a type and shape known at run time */
-    TIDE_KIND_DISPATCH = 4, /* TIDE_DISPATCH: one of a generic function's methods     */
-    TIDE_KIND_COUNT = 5
-} tide_kind;
-
-/* How specialised a plan is. Each plan is correct in every program; they differ only in cost. */
-typedef enum tide_tier {
-    TIDE_TIER_FULL = 0,    /* general: a scope saves every shelf the pool has      */
-    TIDE_TIER_TABLE = 1,   /* saves the site's own types, from a list; scopes only */
-    TIDE_TIER_COMPILED = 2 /* code made for this site                              */
-} tide_tier;
-
-/* One implementation of a generic function. */
-typedef void tide_method(void *args);
-
-/* The functions that sites call, by kind. `enter` fills a scope's fields up to `saved`. For a
- * frame, the caller has set `plan` and `site`. */
-typedef void tide_enter_function(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                                 tide_site *site);
-typedef void tide_frame_function(tide_scope *scope, tide_pool *pool, uint32_t count,
-                                 const tide_type *types, const size_t *counts, void **data);
-typedef void *tide_acquire_function(tide_pool *pool, tide_type type, size_t n,
-                                    const tide_plan *plan, tide_site *site);
-typedef struct tide_array *tide_array_function(tide_pool *pool, tide_type type, int ndim,
-                                               const int64_t *shape, const tide_plan *plan,
-                                               tide_site *site);
-typedef void tide_dispatch_function(struct tide_generic *generic, tide_type type, void *args,
-                                    const tide_plan *plan, tide_site *site);
-typedef void tide_leave_function(tide_scope *scope);
-
-/* Most methods that one compiled dispatch tests for. */
-enum { TIDE_PLAN_METHODS = 16 };
-
-/* A plan of at most this many types may save the shelves' states in the scope itself.
- * tidepool/inline/typed.h says when, and why that is safe. */
-enum { TIDE_SCOPE_SAVED = 4 };
-
-/* What happened to a plan since it was made. */
-typedef struct tide_plan_counts {
-    uint64_t misses; /* uses whose guard failed; counted in cold code only                     */
-    uint64_t runs;   /* uses of compiled code, if it was compiled to count (setting count_runs) */
-    uint64_t alarm;  /* as many misses of a scope and policy is told; 0: it is not              */
-} tide_plan_counts;
-
-/* What a site runs. After it is published, only its two pointers to code change, once: from the
- * general path to compiled code. Each can end what the other began. */
-struct tide_plan {
-    union { /* by kind; read with one relaxed atomic load */
-        tide_enter_function *enter;
-        tide_frame_function *frame;
-        tide_acquire_function *acquire;
-        tide_array_function *array;
-        tide_dispatch_function *dispatch;
-    };
-    tide_leave_function *leave; /* of scopes and frames; read in the same way */
-    tide_kind kind;
-    tide_tier tier;
-    uint32_t type_count;
-    uint32_t near[TIDE_SCOPE_SAVED]; /* the first of `shelves`, beside the pointers to code   */
-    const uint32_t *shelves;         /* where their shelves lie, in bytes from the pool's start */
-    const tide_type *types;   /* a scope's: each once, ascending; others: as the guards test */
-    tide_plan_counts *counts; /* NULL: not counted                                           */
-    const struct tide_generic *generic;       /* dispatch: the one it was made for ...      */
-    tide_method **methods[TIDE_PLAN_METHODS]; /* ... where the methods of `types` stand ... */
-    tide_type tests[TIDE_PLAN_METHODS];       /* ... and these as a call names them, a key by
-                                                 itself; `type_count` of them                */
-};
-
-/* One open scope. It is a variable of its block. */
-struct tide_scope {
-    tide_pool *pool;       /* tide_pool_refusing if refused; NULL once left by function */
-    tide_entry *base;      /* the log as it was at entry; marked: see tide_scope_logged */
-    uint64_t tag;          /* this level                                                */
-    uint64_t outer_saved;  /* what the level around had saved: as tide_pool.saved       */
-    const tide_plan *plan; /* left by the plan it entered by                            */
-    tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, unless logged */
-    tide_site *site; /* of a frame, and set by plans that observe                       */
-    uint64_t serial; /* of the scope's mark; scopes entered by function only            */
-    size_t position; /* where the mark stands in the undo log, in bytes; likewise       */
-};
-
-/* A scope saves the shelves' states at entry, either in `saved` or in the log. In the second case
- * the lowest bit of `base` is set, so `base` never equals the log's top. The guard of the first
- * case asks whether the log's top is still `base`; it therefore also tells the two cases apart. */
-TIDE_INLINE tide_entry *tide_base_mark(tide_entry *base)
-{
-    return (tide_entry *)(void *)((char *)base + 1);
-}
-
-TIDE_INLINE bool tide_scope_logged(const tide_scope *scope)
-{
-    return ((uintptr_t)scope->base & 1) != 0;
-}
-
-TIDE_INLINE tide_entry *tide_scope_base(const tide_scope *scope)
-{
-    return (tide_entry *)((uintptr_t)scope->base & ~(uintptr_t)1);
-}
-
-/* A site. It is static in the program (TIDE_SCOPE) or made by tide_site_register. */
-struct tide_site {
-    const tide_plan *plan; /* atomic; never NULL                                       */
-    const char *name;      /* as the program gave it, or NULL                          */
-    tide_place place;      /* all zero for a registered site                           */
-    uint32_t state;        /* how far registration got; the library's own              */
-    tide_kind kind;
-    struct tide_site_record *record; /* what the library knows of it; NULL until listed */
-};
-
-/* The plans that static sites start with, by kind. Such a plan lists the site, gives it its first
- * real plan, and passes the call on to that plan. */
-extern TIDE_API_DATA const tide_plan tide_plans_arriving[TIDE_KIND_COUNT];
 
 enum { TIDE_SITE_TYPES = 16 };
 
@@ -263,13 +139,6 @@ TIDE_API tide_status tide_site_reset(tide_site *site);
 /* "full", "table", "compiled"; "scope", "frame", "acquire", "array", "dispatch". Static text. */
 TIDE_API const char *tide_tier_name(tide_tier tier);
 TIDE_API const char *tide_kind_name(tide_kind kind);
-
-/* For the macros. A module tells the library its static sites when it is loaded, and takes them
- * back when it is unloaded. `first` to `last` is its list; `anchor` is the address of any object of
- * the module. */
-TIDE_API void tide_module_enter(tide_site *const *first, tide_site *const *last,
-                                const void *anchor);
-TIDE_API void tide_module_leave(const void *anchor);
 
 TIDE_END_DECLS
 

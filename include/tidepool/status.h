@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_STATUS_H
 #define TIDEPOOL_STATUS_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS

@@ -1,63 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* Tidepool: temporary arrays for long-running hot loops.
+/* Tidepool: temporary arrays for long-running hot loops. This header is the core: beside types, the
+ * names below and no others (tests/layout/public counts them). The parts that macros are made of are
+ * in tidepool/inline/.
  *
- *   type        an element type: size, alignment, name           <tidepool/type.h>
- *   slot        memory for one array, used again and again
- *   shelf       the slots of one type in one pool, in a row
- *   device      what the memory belongs to: host, CUDA, OpenCL   <tidepool/device.h>
- *   pool        all shelves of one owner thread on one device    <tidepool/pool.h>
- *   acquire     take the next free slot of a type                <tidepool/acquire.h>
- *   live, free  a slot that was acquired and not given back is live; any other is free
- *   array       an N-D header over a slot, a DLPack tensor       <tidepool/array.h>
- *   bits        packed bits                                      <tidepool/bits.h>
- *   half        16-bit floats                                    <tidepool/half.h>
- *   check       find code that uses an array after its scope     <tidepool/check.h>
- *   checkpoint  note which slots of a pool are live
- *   rewind      make every slot free that was acquired since a checkpoint
- *   level       what lies between a checkpoint and its rewind; levels nest
- *   root        the state of a pool in which no level is open
- *   mark        a checkpoint as a value                          <tidepool/mark.h>
- *   scope       a checkpoint and its rewind, bound to a block    <tidepool/scope.h>
- *   frame       a scope that acquires all its arrays at once     <tidepool/scope.h>
- *   touch       the first acquire of a type in a scope: it saves the shelf's state
- *   undo log    the stack in which a pool keeps the saved states
- *   site        a scope in the source                            <tidepool/site.h>;
- *               or an acquire or a dispatch                      <tidepool/callsite.h>
- *   plan        the functions that a site runs now               <tidepool/site.h>
- *   tier        how specialised a plan is                        <tidepool/site.h>
- *   profile     what each site was seen to acquire               <tidepool/profile.h>
- *   setting     a default or threshold, by name                  <tidepool/tune.h>
- *   learning    how sites come to run compiled plans             <tidepool/learn.h>
- *   generic     one name, a method for each type                 <tidepool/generic.h>
- *   buffer      a piece of memory with a lifetime of its own     <tidepool/buffers.h>
- */
+ *   pool      all temporary memory of one owner thread             <tidepool/pool.h>
+ *             tide_pool_create  tide_pool_destroy  tide_pool_local  tide_pool_adopt
+ *             tide_pool_reset   tide_pool_trim     tide_pool_stats  tide_pool_print
+ *   acquire   take the next free slot of a type                    <tidepool/acquire.h>
+ *             tide_acquire  tide_zeros  tide_ones  tide_fill  tide_grow
+ *             tide_acquire_type  tide_grow_type
+ *   scope     a checkpoint and its rewind, bound to a block        <tidepool/scope.h>
+ *             TIDE_SCOPE  TIDE_SCOPE_TYPES  TIDE_FRAME  TIDE_LOOP
+ *   mark      a checkpoint as a value                              <tidepool/mark.h>
+ *             tide_checkpoint  tide_rewind
+ *   type      an element type: size, alignment, name               <tidepool/type.h>
+ *             tide_type_of  tide_type_register  tide_type_name  tide_type_size  TIDE_ALL_TYPES
+ *   error     how a call reports a failure                         <tidepool/status.h>
+ *             tide_error_message  tide_error_status  tide_status_name
+ *
+ * Words: a *slot* is memory for one array, used again and again; a slot that was acquired and not
+ * given back is *live*, any other is *free*. A *checkpoint* notes which slots of a pool are live; a
+ * *rewind* makes every slot free that was acquired since. What lies between is a *level*; levels
+ * nest, and in the *root* none is open. A *frame* is a scope that acquires all its arrays at once. A
+ * *site* is a TIDE_SCOPE in the source, and the *plan* of a site is the code that it runs now.
+ *
+ * Everything else has a header of its own:
+ *
+ *   upkeep.h         compact, empty, depth, invariants, requests from other threads
+ *   dynamic.h        the macros as functions: types known at run time, bindings
+ *   check.h          find code that uses an array after its scope
+ *   limit.h          one limit of memory for the process
+ *   array.h          N-D arrays, DLPack (dlpack.h); bits.h, half.h: packed bits, 16-bit floats
+ *   buffers.h        memory with a lifetime of its own
+ *   device.h         CUDA and OpenCL; device_memory.h, device_ipc.h, device_bump.h, adaptors.h
+ *   callsite.h       acquires and frames as call sites; generic.h: one name, a method for each type
+ *   site.h           what a site does, and steering it; learn.h: how it learns; profile.h: what it saw
+ *   tune.h           settings; facts.h, listen.h, metrics.h: the whole process, from inside and outside
+ *   version.h        does the library fit the headers?
+ *   tidepool.hpp     the same for C++, as types; memory_resource.h: for CCCL */
 #ifndef TIDEPOOL_TIDEPOOL_H
 #define TIDEPOOL_TIDEPOOL_H
 
 #include <tidepool/acquire.h>
-#include <tidepool/adaptors.h>
-#include <tidepool/array.h>
-#include <tidepool/bits.h>
-#include <tidepool/buffers.h>
-#include <tidepool/callsite.h>
-#include <tidepool/check.h>
-#include <tidepool/device.h>
-#include <tidepool/device_ipc.h>
-#include <tidepool/device_memory.h>
-#include <tidepool/facts.h>
-#include <tidepool/generic.h>
-#include <tidepool/half.h>
-#include <tidepool/learn.h>
-#include <tidepool/limit.h>
-#include <tidepool/listen.h>
 #include <tidepool/mark.h>
 #include <tidepool/pool.h>
-#include <tidepool/profile.h>
 #include <tidepool/scope.h>
-#include <tidepool/site.h>
 #include <tidepool/status.h>
-#include <tidepool/tune.h>
 #include <tidepool/type.h>
-#include <tidepool/version.h>
 
 #endif

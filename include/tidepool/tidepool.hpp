@@ -21,12 +21,9 @@
 #ifndef TIDEPOOL_TIDEPOOL_HPP
 #define TIDEPOOL_TIDEPOOL_HPP
 
-#include <tidepool/acquire.h>
-#include <tidepool/mark.h>
-#include <tidepool/pool.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/scope.h>
-#include <tidepool/status.h>
-#include <tidepool/type.h>
+#include <tidepool/upkeep.h>
 #ifdef TIDE_LANGUAGE_OK
 #ifdef __cplusplus
 

@@ -7,7 +7,7 @@
 #ifndef TIDEPOOL_TUNE_H
 #define TIDEPOOL_TUNE_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK
 

@@ -3,9 +3,17 @@
 #ifndef TIDEPOOL_VERSION_H
 #define TIDEPOOL_VERSION_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #ifdef TIDE_LANGUAGE_OK
+
+#define TIDEPOOL_VERSION_MAJOR 0
+#define TIDEPOOL_VERSION_MINOR 1
+#define TIDEPOOL_VERSION_PATCH 0
+
+/* As one number, for comparisons: 10203 is 1.2.3. tide_version_number() is the library's own. */
+#define TIDEPOOL_VERSION \
+    (TIDEPOOL_VERSION_MAJOR * 10000 + TIDEPOOL_VERSION_MINOR * 100 + TIDEPOOL_VERSION_PATCH)
 
 TIDE_BEGIN_DECLS
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tidepool/generic.h>
 #include <tidepool/limit.h>
 #include <tidepool/tune.h>
 #include <tidepool/version.h>

@@ -4,7 +4,7 @@
 #ifndef TIDEPOOL_JIT_KERNELS_NVRTC_H
 #define TIDEPOOL_JIT_KERNELS_NVRTC_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 typedef struct tide_cuda_code {
     char *code; /* to be freed with tide_os_free */

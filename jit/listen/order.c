@@ -5,8 +5,10 @@
 
 #include <string.h>
 
+#include <tidepool/dynamic.h>
 #include <tidepool/facts.h>
 #include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 
 #include "jit/learn/background.h"
 #include "jit/learn/learner.h"

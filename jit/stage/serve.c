@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <libgccjit.h>
+#include <tidepool/version.h>
 
 #include "jit/stage/compile.h"
 #include "runtime/base/assert.h"

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
+#include <tidepool/version.h>
 
 #include "profiler/record/need.h"
 #include "profiler/tool/tool.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <tidepool/acquire.h>
+#include <tidepool/dynamic.h>
 
 #include "runtime/array/fill.h"
 #include "runtime/base/assert.h"

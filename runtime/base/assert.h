@@ -4,7 +4,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_ASSERT_H
 #define TIDEPOOL_RUNTIME_BASE_ASSERT_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 #ifndef TIDE_ASSERT_LEVEL
 #define TIDE_ASSERT_LEVEL 0

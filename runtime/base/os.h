@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_OS_H
 #define TIDEPOOL_RUNTIME_BASE_OS_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 /* True when a test (test_hooks.h) wants the next allocation, made elsewhere on our behalf, to
  * fail. */

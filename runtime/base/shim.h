@@ -6,7 +6,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_SHIM_H
 #define TIDEPOOL_RUNTIME_BASE_SHIM_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 /* `used` bytes from `data` may be written and then read; the rest of `bytes` may not be touched. */
 void tide_shim_live(void *data, size_t used, size_t bytes);

@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_TEST_HOOKS_H
 #define TIDEPOOL_RUNTIME_BASE_TEST_HOOKS_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 /* When not NULL, asked before every allocation and mapping, by any thread; true makes it fail.
  * A test may set it while other threads run, as the keeper's does when it likes: so what a hook

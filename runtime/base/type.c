@@ -5,6 +5,7 @@
 #include <search.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <tidepool/dynamic.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"

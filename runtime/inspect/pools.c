@@ -5,6 +5,7 @@
  * (tide_pool_memory, tide_row). Where its fast paths stand, the next free slot of each shelf and
  * the level, they store with plain stores, which must stay plain: so these words are sampled. */
 #include <tidepool/facts.h>
+#include <tidepool/upkeep.h>
 
 #include <string.h>
 

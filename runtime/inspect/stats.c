@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a pool holds, as numbers and as a page for a person. All derived when asked for. */
 #include <inttypes.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"

@@ -18,6 +18,7 @@
 
 #include <tidepool/inline/array.h>
 #include <tidepool/inline/map.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"

@@ -3,6 +3,7 @@
 #include "runtime/pool/pool.h"
 
 #include <string.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"

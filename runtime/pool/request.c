@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trims, compacts and passes that others ask for: how they ask, and how the owner serves them. */
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/request.h"
 
 #include "runtime/base/assert.h"

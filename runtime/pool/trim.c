@@ -4,6 +4,8 @@
  * far exceeds its use lately. Steps of a loop may take turns, so what a slot was asked for lately
  * is the most of several passes.
  * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/probe.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames as sites, by the general path: opens a level, acquires its arrays one after the other. */
+#include <tidepool/dynamic.h>
 #include <tidepool/scope.h>
 
 #include "runtime/base/assert.h"

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <tidepool/dynamic.h>
 #include <tidepool/mark.h>
 
 #include "runtime/base/assert.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes that are entered and left by functions (FFI): the same plans, and a mark that tells
  * whether the scope is still open. */
+#include <tidepool/dynamic.h>
 #include <tidepool/scope.h>
 
 #include "runtime/base/assert.h"

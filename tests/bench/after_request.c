@@ -2,6 +2,9 @@
 /* after-request: a scope of two arrays in an outer scope that stays open all the time, as in a loop
  * that never comes back to the root. Of the `-requested` variants' pools a compact was asked for
  * meanwhile; it can only be done when the outer scope has ended. What do scopes cost until then? */
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 #include "after_request.h"
 #include "work.h"
 

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
 
 #include "peers.h"

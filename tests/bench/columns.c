@@ -11,6 +11,9 @@
 #include <columns/columns.h>
 #include <string.h>
 
+#include <tidepool/check.h>
+#include <tidepool/tune.h>
+
 enum {
     TIMES = 100,      /* 11 800 rows: a few milliseconds */
     SAMPLE = 1000,    /* checks: one array in so many is guarded */

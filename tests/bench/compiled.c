@@ -14,6 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 enum { ROUNDS_MAX = 400 };
 
 void bench_learning_prepare(void)

@@ -18,8 +18,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
 #include <unistd.h>
 
 enum { ARRAYS_MAX = 32, MIB = 1 << 20, PAGE = 4096 };

@@ -23,7 +23,9 @@
 #include <sys/wait.h>
 #include <tidepool/device.h>
 #include <tidepool/device_bump.h>
+#include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
 #include <unistd.h>
 
 enum { ARRAYS_MAX = 100, MIB = 1 << 20, PAGE = 4096 };

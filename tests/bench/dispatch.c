@@ -22,6 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 enum { TYPES = 100, ROWS_MAX = BENCH_DISPATCH_SWEEP, ONE_OFFS = 10 };
 
 typedef struct item {

@@ -5,6 +5,9 @@
  *   ffi            tide_scope_enter and tide_scope_leave, and acquires by function: what code
  *                  without macros calls
  *   types-unused   TIDE_SCOPE_TYPES that also names a type which this pool never gets asked for */
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+
 #include "marks.h"
 #include "work.h"
 

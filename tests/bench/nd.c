@@ -16,6 +16,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/site.h>
+
 enum { ARRAYS = 3, TURNS = 4 };
 
 typedef struct request {

@@ -19,6 +19,11 @@
 #include <string.h>
 #include <time.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+
 typedef enum learning { OFF, ON, OBSERVED } learning;
 
 typedef struct observe_state {

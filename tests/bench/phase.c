@@ -17,6 +17,10 @@
 
 #include <string.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 enum { STEP_EVERY = 256, LOOK_EVERY = 4, PAIR = 2 };
 
 static const tide_type pairs[BENCH_PHASES][PAIR] = {

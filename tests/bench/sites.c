@@ -7,6 +7,8 @@
  * always asks for the same sizes, no two of them for the same. All variants call them through a
  * table. The call sites of one tier lie in an array, so that they are known to the library only in
  * the process that measures them: hundreds of static sites would be in the way of other cases. */
+#include <tidepool/site.h>
+
 #include "sites.h"
 #include "work.h"
 

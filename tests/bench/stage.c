@@ -19,6 +19,10 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 enum { SETS = 3, NAME_ROOM = 32 };
 
 static const tide_type sets[SETS][2] = {

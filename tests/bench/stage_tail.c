@@ -11,6 +11,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 enum { NS_MAX = 1 << 16 };
 
 typedef struct tail_state {

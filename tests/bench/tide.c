@@ -6,6 +6,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 /* --- what all of them share ------------------------------------------------------------- */
 
 bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint32_t shelves,

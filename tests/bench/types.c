@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+#include <tidepool/callsite.h>
+
 typedef struct reading {
     double value;
 } reading;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* untracked: a helper touches a type that the scope did not save. The first touch saves it; this
  * is what the touch costs, against `-told` variants whose plan was told of the type. */
-#include "untracked.h"
+#include <tidepool/callsite.h>
+
 #include "scope4.h"
 #include "tide.h"
+#include "untracked.h"
 #include "untracked_helper.h"
 
 static const tide_type both[] = {TIDE_F64, TIDE_I32};

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tidepool/site.h>
+
 /* --- states ------------------------------------------------------------------------------- */
 
 static bench_work *work_make(const bench_case *job)

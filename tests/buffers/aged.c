@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a trim by age looks at: buffers that are old enough, not all that are idle. */
+#include <tidepool/buffers.h>
+#include <tidepool/tune.h>
+
 #include "bed.h"
 
 #include "runtime/base/test_hooks.h"

@@ -15,6 +15,7 @@
 
 #include "tests/support.h"
 
+#include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };

@@ -8,6 +8,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/learn.h>
+#include <tidepool/tune.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/store/buckets.h"
 

@@ -9,6 +9,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/store/magazine.h"
 #include "tests/cancelled.h"

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include <tidepool/buffers.h>
+
 /* Acquires so many, then releases them all. */
 static void cycle_many(tide_buffers *buffers, tide_buffer *held, size_t count, size_t bytes)
 {

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+
 #include "runtime/base/test_hooks.h"
 
 /* ---- by address ------------------------------------------------------------------------------ */

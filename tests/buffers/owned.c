@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <tidepool/buffers.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/store/depot.h"

@@ -4,6 +4,11 @@
 
 #include <pthread.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/upkeep.h>
+
 static tide_pool *pool_on(tide_buffers *buffers, const tide_pool_options *more)
 {
     tide_pool_options options = more != NULL ? *more : (tide_pool_options){0};

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+
 #include "runtime/base/lock.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/store/depot.h"

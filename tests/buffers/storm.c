@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/store/depot.h"

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+
 enum { THREADS = 8, HELD = 24, BOARD = 16, OLD = 8, SIZES = 12, ROUNDS = 1000000 };
 
 typedef struct held {

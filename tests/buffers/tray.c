@@ -5,6 +5,9 @@
 
 #include <pthread.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/tune.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/store/depot.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How often a thread needs the depot: what its cell takes from there, and gives it, at once. */
+#include <tidepool/buffers.h>
+
 #include "bed.h"
 
 #include "runtime/buffers/buffers.h"

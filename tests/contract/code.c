@@ -10,10 +10,13 @@
 #include <cmocka.h>
 
 #include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/learn.h>
 #include <tidepool/profile.h>
 #include <tidepool/scope.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 #define expect_ok(call) assert_int_equal((call), TIDE_OK)
 

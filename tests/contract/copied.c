@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
 

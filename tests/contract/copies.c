@@ -14,7 +14,10 @@
 
 #include <cmocka.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
 
 #include "tests/contract/copied.h"
 

@@ -18,6 +18,7 @@ extern "C" {
 #include <vector>
 
 #include <tidepool/tidepool.hpp>
+#include <tidepool/upkeep.h>
 
 #if defined(__cpp_impl_coroutine)
 #include <coroutine>

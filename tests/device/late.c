@@ -5,6 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+
 #include "runtime/device/device.h"
 
 enum { BYTES = 4096, COUNT = 100 };

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
 
 static unsigned writes; /* to anything but the standard streams */

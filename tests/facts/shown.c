@@ -9,7 +9,13 @@
 #include <string.h>
 #include <time.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/facts.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 static FILE *events;
 

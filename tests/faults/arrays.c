@@ -3,6 +3,14 @@
  * can be made to fail. */
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/check.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/half.h>
+#include <tidepool/learn.h>
+#include <tidepool/upkeep.h>
+
 #include "sweep.h"
 
 static const int64_t shape[] = {4, 5, 6}, folded[] = {20, 6}, large[] = {40, 50, 60};

@@ -2,6 +2,8 @@
 /* The public functions of buffers, each as a call that can be made to fail. Of the bookkeeping
  * little is needed: without a magazine a thread goes to the depot, and what cannot be kept is given
  * back. */
+#include <tidepool/buffers.h>
+
 #include "sweep.h"
 
 static tide_status create(struct fixture *fixture)

@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/limit.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/test_hooks.h"
 #include "sweep.h"
 

@@ -8,6 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "jit/stager/locate.h"
 #include "runtime/base/test_hooks.h"
 #include "sweep.h"

@@ -10,7 +10,13 @@
 
 #include <cmocka.h>
 
+#include <tidepool/array.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/pool/core.h"

@@ -10,6 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include <cmocka.h>
 
 #include "runtime/base/test_hooks.h"

@@ -9,6 +9,9 @@
 #ifndef FAULTS_SWEEP_H
 #define FAULTS_SWEEP_H
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/tidepool.h>
 
 /* What a case has to work with. */

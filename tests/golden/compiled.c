@@ -13,6 +13,7 @@
 
 #include <tidepool/callsite.h>
 #include <tidepool/generic.h>
+#include <tidepool/site.h>
 
 #include "jit/spec/spec.h"
 #include "runtime/scope/compiled.h"

@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
+#include <tidepool/site.h>
+
 typedef struct sample {
     double value;
     int64_t time;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One function for each form of scope and acquire: how much code does a place in a program get?
  * Compiled with the flags of paths.c, never run; tests/golden/sizes reads its symbol table. */
+#include <tidepool/array.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
 
 /* The rest of the program. */

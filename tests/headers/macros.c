@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
 
 #include <cmocka.h>
 

@@ -4,9 +4,17 @@
  * test `macros` runs them. Each function returns how many of its facts do not hold. */
 #include <setjmp.h>
 
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/buffers.h>
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
 #include <tidepool/device_bump.h>
 #include <tidepool/dlpack.h>
+#include <tidepool/generic.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/upkeep.h>
+#include <tidepool/version.h>
 
 /* Old casts are warned of in C++, useless ones in neither language. */
 #ifdef __cplusplus
@@ -178,6 +186,7 @@ static int use_constants(void)
     USE_CHECK((TIDE_BUFFER_TAG(3) | TIDE_BUFFER_HOST) == 0x302);
     USE_CHECK(TIDE_DL_READ_ONLY == 1 && TIDE_TYPE_LIMIT == 65536);
     USE_CHECK(TIDE_KEY_FIRST >= TIDE_TYPE_LIMIT);
+    USE_CHECK(TIDEPOOL_VERSION >= 100 && tide_version_check() == TIDE_OK);
     USE_CHECK(TIDEPOOL_VERSION_MAJOR + TIDEPOOL_VERSION_MINOR + TIDEPOOL_VERSION_PATCH >= 1);
     size_t types = 0;
 #define USE_TYPE(id, constant, T, bits, name) types += sizeof(T) > 0 && (constant) == (id);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Every public macro in C (use.h), and what only C has: compound literals, types without a name. */
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
+#include <tidepool/generic.h>
+
 #include "use.h"
 
 int use_in_c(tide_pool *pool);

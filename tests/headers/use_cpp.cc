@@ -4,7 +4,12 @@
 
 #include <utility>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
+#include <tidepool/generic.h>
 #include <tidepool/memory_resource.h>
+#include <tidepool/upkeep.h>
 
 #ifdef TIDE_MEMORY_RESOURCE // CCCL is there: tests/device/cuda/resource.cc
 static_assert(tidepool::device_resource::alignment_max >= 64, "");

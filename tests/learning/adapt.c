@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "../random.h"
 #include "profiler/observe.h"
 #include "profiler/test_hooks.h"

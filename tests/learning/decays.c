@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "jit/learn/budget.h"
 #include "jit/learn/learner.h"
 #include "jit/learn/round.h"

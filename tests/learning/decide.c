@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include <tidepool/profile.h>
+
 #include "jit/learn/decide.h"
 
 /* ---- profiles in few words --------------------------------------------------------------- */

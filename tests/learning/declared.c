@@ -7,6 +7,10 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "tests/random.h"
 
 static void add_ten(void *args)

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
 
 #include "jit/learn/round.h"
 #include "tests/watchdog.h"

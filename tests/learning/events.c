@@ -10,6 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "jit/events/event.h"
 
 /* ---- settings ---------------------------------------------------------------------------- */

@@ -9,6 +9,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "../plugin.h"
 
 enum { THREADS = 3, LATE_US = 3000 };

@@ -6,6 +6,8 @@
 #include <malloc.h>
 #include <stdio.h>
 
+#include <tidepool/learn.h>
+
 enum { TABLES = 1000, COMPILED = 128, MOST = 4096, PAGES_MOST = 6 };
 
 static use uses[TABLES];

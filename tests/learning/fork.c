@@ -8,6 +8,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 enum { WORKERS = 4, THREADS = 3 };
 
 static void fork_set_keeper(double on)

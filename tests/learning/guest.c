@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <tidepool/learn.h>
+
 #include "jit/stager/stager.h"
 
 /* ---- the stager, from far ----------------------------------------------------------------- */

@@ -13,6 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tidepool/generic.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+
 enum { KEYS = 40000 }; /* more than there are types here */
 
 static void count_call(void *args)

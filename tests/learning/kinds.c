@@ -7,6 +7,12 @@
 
 #include <stdio.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/site.h>
+
 static tide_generic *generic;
 
 /* ---- as written in a program ------------------------------------------------------------- */

@@ -5,6 +5,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 /* ---- settings --------------------------------------------------------------------------- */
 
 void set(const char *name, double value)

@@ -6,6 +6,10 @@
 #ifndef TIDEPOOL_TESTS_LEARNING_H
 #define TIDEPOOL_TESTS_LEARNING_H
 
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "../forms.h"
 
 enum { PATIENCE_MS = 120000 }; /* after which a test has failed; none waits for it */

@@ -6,6 +6,10 @@
 
 #include <stdio.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 #include "alike.h"
 
 /* ---- 51, 62: one type -------------------------------------------------------------------- */

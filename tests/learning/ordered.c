@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #include <tidepool/callsite.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
 
 /* The plan in force is compiled, for exactly these types in this order. */
 static void expect_code_for(const tide_site *site, const tide_type *types, uint32_t count)

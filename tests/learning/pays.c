@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "jit/learn/pays.h"
 #include "profiler/test_hooks.h"
 #include "profiler/window.h"

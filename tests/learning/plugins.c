@@ -9,6 +9,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "../plugin.h"
 
 static const char *plugin_path;

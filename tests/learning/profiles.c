@@ -11,6 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 enum { SITES = 5 };
 
 static use uses[SITES];

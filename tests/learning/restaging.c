@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 #include "jit/learn/round.h"
 #include "jit/stager/directory.h"
 

@@ -12,6 +12,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 enum { NO_FILTERS = 77 };
 
 static void *threadless_nothing(void *unused)

@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+
 #include "jit/learn/test_hooks.h"
 #include "tests/random.h"
 

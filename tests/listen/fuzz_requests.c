@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <tidepool/learn.h>
+
 #include "profiler/listen/server.h"
 
 static const char *const good[] = {"{\"get\":\"facts\"}",

@@ -14,7 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/listen.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 static bool target_ended;
 static uint64_t target_rounds;

@@ -17,7 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/listen.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 #include "../support.h"
 #include "jit/events/event.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaves a scope that an older one has taken along. */
+#include <tidepool/dynamic.h>
+
 #include "diagnosed.h"
 
 int main(void)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Returns an array of the scope that the return ends. */
+#include <tidepool/check.h>
+
 #include "diagnosed.h"
 
 static double *work(tide_pool *pool)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* No mistake: every form of array at its full length, and nothing is said. */
+#include <tidepool/bits.h>
+
 #include "diagnosed.h"
 
 static void work(tide_pool *pool, size_t n)

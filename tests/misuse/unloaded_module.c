@@ -6,6 +6,8 @@
 
 #include <dlfcn.h>
 
+#include <tidepool/check.h>
+
 int main(int count, char **arguments)
 {
     char path[1024];

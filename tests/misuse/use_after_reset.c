@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Uses an array of the root after a reset, and says so through a report function, too. */
+#include <tidepool/check.h>
+
 #include "diagnosed.h"
 
 static bool count(tide_report_kind kind, const char *text, void *user)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Keeps the data of a view into an array of a scope that has ended. */
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+
 #include "diagnosed.h"
 
 double *zeros(tide_pool *pool);

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/dlpack.h>
+
 #include "interpret.h"
 
 static void must_be(struct machine *machine, tide_status status, const char *call)

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/limit.h>
+
 #include "interpret.h"
 
 static uint64_t zeroed_count;

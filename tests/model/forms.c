@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+
 #include "interpret.h"
 #include "jit/stager/locate.h"
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/array.h>
+
 #include "interpret.h"
 #include "runtime/pool/row.h"
 

@@ -8,6 +8,11 @@
 
 #ifdef TIDE_HAVE_VALGRIND
 #include <valgrind/valgrind.h>
+
+#include <tidepool/buffers.h>
+#include <tidepool/profile.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 #else
 #define RUNNING_ON_VALGRIND 0
 #endif

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "interpret.h"
 #include "runtime/pool/request.h"
 

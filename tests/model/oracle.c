@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/limit.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "tests/random.h"

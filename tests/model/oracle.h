@@ -8,6 +8,8 @@
 #ifndef MODEL_ORACLE_H
 #define MODEL_ORACLE_H
 
+#include <tidepool/array.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/tidepool.h>
 
 #include "shape.h"

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/dlpack.h>
+
 #include "runtime/pool/row.h"
 
 /* ---- seats ------------------------------------------------------------------------------ */

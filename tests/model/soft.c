@@ -2,6 +2,9 @@
 /* The program's side of the soft limit: what it gives when it is asked, and what it must find. */
 #include <stdlib.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/limit.h>
+
 #include "interpret.h"
 
 enum { ASKED_MAX = 16 }; /* times, before one allocation */

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+
 void watch_reset(struct watch *watch, unsigned menu)
 {
     if (tide_site_reset(watch->sites[menu]) != TIDE_OK)

@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 enum { SITES = 4 };
 

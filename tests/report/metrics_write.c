@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 #include <tidepool/metrics.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 
 static char *metrics_text(bool openmetrics)

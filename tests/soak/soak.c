@@ -24,7 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 
 #include "tests/random.h"
 #include "tests/soak/left.h"

@@ -12,6 +12,10 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include <tidepool/array.h>
+#include <tidepool/check.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/core.h"
 #include "runtime/scope/general.h"
 #include "runtime/scope/plan.h"

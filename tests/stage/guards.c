@@ -6,6 +6,11 @@
 
 #include <dlfcn.h>
 
+#include <tidepool/array.h>
+#include <tidepool/callsite.h>
+#include <tidepool/generic.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/pool/core.h"
 #include "runtime/scope/general.h"
 #include "runtime/scope/generic.h"

@@ -11,7 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/callsite.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 typedef struct target_point {
     double x, y;

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <tidepool/site.h>
+
 extern "C" {
 #include <cmocka.h>
 }

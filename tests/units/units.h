@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include <tidepool/callsite.h>
 #include <tidepool/tidepool.h>
 
 enum { UNIT_SITES = 8 };

@@ -9,6 +9,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/dlpack.h>
+
 namespace core
 {
 

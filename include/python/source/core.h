@@ -14,6 +14,8 @@
 
 #include <nanobind/nanobind.h>
 #include <string>
+#include <tidepool/array.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/tidepool.h>
 #include <vector>
 

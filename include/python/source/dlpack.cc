@@ -10,6 +10,8 @@
 
 #include <cstring>
 
+#include <tidepool/dlpack.h>
+
 namespace core
 {
 

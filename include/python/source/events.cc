@@ -20,6 +20,9 @@
 #include <pthread.h>
 #include <thread>
 
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+
 namespace core
 {
 

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstring>
 
+#include <tidepool/buffers.h>
+
 namespace core
 {
 

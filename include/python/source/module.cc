@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The extension module: NumPy's C API, then each part. */
 #define TIDEPOOL_PYTHON_IMPORTS_NUMPY
+#include <tidepool/version.h>
+
 #include "core.h"
 
 static int import_numpy()

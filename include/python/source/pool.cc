@@ -8,6 +8,9 @@
 #include <nanobind/stl/string.h>
 #include <unordered_map>
 
+#include <tidepool/site.h>
+#include <tidepool/upkeep.h>
+
 namespace core
 {
 

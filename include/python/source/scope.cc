@@ -10,6 +10,9 @@
 
 #include <algorithm>
 
+#include <tidepool/array.h>
+#include <tidepool/dynamic.h>
+
 namespace core
 {
 

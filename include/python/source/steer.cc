@@ -12,6 +12,11 @@
 #include <nanobind/stl/string.h>
 #include <new>
 #include <tidepool/facts.h>
+#include <tidepool/generic.h>
+#include <tidepool/learn.h>
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
 
 namespace core
 {

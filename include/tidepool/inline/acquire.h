@@ -30,7 +30,31 @@ TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n,
     return tide_acquire_slow(pool, type, n, TIDE_PASS_PLACE);
 }
 
+/* For the macros tide_zeros, tide_ones and tide_fill, with the place in the source that calls. */
+TIDE_API void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
+TIDE_API void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
+TIDE_API void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value,
+                            TIDE_PLACE);
+
 TIDE_END_DECLS
+
+#define TIDE_ACQUIRE_BY(acquire, pool, T, ...) \
+    TIDE_AS(TIDE_BARE(T) *,                    \
+            acquire((pool), tide_type_of(T), TIDE_AS(size_t, __VA_ARGS__), TIDE_HERE))
+
+#define TIDE_GROW_BY(grown, pool, T, array, ...)                                               \
+    __extension__({                                                                            \
+        TIDE_BARE(T) *grown = (array);                                                         \
+        TIDE_AS(TIDE_BARE(T) *,                                                                \
+                tide_grow_type((pool), tide_type_of(T), grown, TIDE_AS(size_t, __VA_ARGS__))); \
+    })
+
+#define TIDE_FILL_BY(value, pool, T, n, ...)                                                     \
+    __extension__({                                                                              \
+        TIDE_BARE(T) value = (__VA_ARGS__);                                                      \
+        TIDE_AS(TIDE_BARE(T) *,                                                                  \
+                tide_fill_at((pool), tide_type_of(T), TIDE_AS(size_t, n), &(value), TIDE_HERE)); \
+    })
 
 #endif
 #endif

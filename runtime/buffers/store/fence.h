@@ -7,7 +7,7 @@
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_FENCE_H
 #define TIDEPOOL_RUNTIME_BUFFERS_STORE_FENCE_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 /* atomic: set by tide_fence_prepare; gone when the call is */
 extern bool tide_fence_asymmetric __attribute__((visibility("hidden")));

@@ -6,7 +6,7 @@
 #ifndef TIDEPOOL_RUNTIME_DEVICE_CUDA_API_H
 #define TIDEPOOL_RUNTIME_DEVICE_CUDA_API_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 typedef int tide_cu_result;
 typedef int tide_cu_device;

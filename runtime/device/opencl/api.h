@@ -5,7 +5,7 @@
 #ifndef TIDEPOOL_RUNTIME_DEVICE_OPENCL_API_H
 #define TIDEPOOL_RUNTIME_DEVICE_OPENCL_API_H
 
-#include <tidepool/config.h>
+#include <tidepool/inline/config.h>
 
 /* Handles: each a pointer to something of the driver's. */
 typedef struct cl_platform_ *tide_cl_platform;

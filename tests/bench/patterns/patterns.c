@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
 
 enum { BLOCKS_MAX = 1000, THREADS_MAX = 8, SIZES = 4096, PAGE = 4096, PIPE = 64 };

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <tidepool/learn.h>
+#include <tidepool/site.h>
 #include <tidepool/tune.h>
 
 #include "programs.h"

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
 #include <tidepool/callsite.h>
 
 enum { SMALL = 64, MEDIUM = 200 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sites-200: 200 functions, each with a scope of its own, called in turn. */
+#include <tidepool/callsite.h>
+
 #include "programs.h"
 
 #define TAKE_2(T)           \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
 
 #include "trace.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Without a driver, or with one that cannot do: a clear message, and everything else works. */
+#include <tidepool/device.h>
+
 #include "support.h"
 
 #include "runtime/device/cuda/cuda.h"

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 
 #include "runtime/device/device.h"
 #include "tests/random.h"

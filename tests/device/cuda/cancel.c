@@ -8,10 +8,13 @@
 
 #include <pthread.h>
 
+#include <tidepool/array.h>
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 #include <tidepool/device_ipc.h>
 #include <tidepool/device_memory.h>
+#include <tidepool/dlpack.h>
 
 #include "later.h"
 #include "tests/cancelled.h"

@@ -6,8 +6,10 @@
 #include <pthread.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 #include <tidepool/device_memory.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/cuda.h"

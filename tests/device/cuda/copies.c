@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies and frames on the fake driver: work is as late as it may be, so a staged chunk that is
  * written while a copy still reads it shows. */
+#include <tidepool/device.h>
+#include <tidepool/tune.h>
+
 #include "support.h"
 
 enum { WORDS = 900, ARRAYS = 24, BACKLOG = 150 };

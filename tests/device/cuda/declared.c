@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/device_bump.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/dlpack.h>
+
 #include "declared.h"
 
 #include "runtime/base/error.h"

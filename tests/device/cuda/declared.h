@@ -7,6 +7,7 @@
 
 #include "support.h"
 
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 
 enum { BYTES = 4096, TRANSIENT = 2 /* out of memory: it passes */ };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A graph is captured on a stream that a pool has declared, or on the pool's own. What is captured
  * is no work that anything can be ordered after, and comes after nothing that was queued before. */
+#include <tidepool/device.h>
+
 #include "declared.h"
 
 #include "runtime/device/device.h"

@@ -7,6 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/device_ipc.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
+
 #include "support.h"
 
 #include "beside.h"

@@ -24,6 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/hooks.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"

@@ -4,6 +4,13 @@
  * of the library's face. Whatever fails: what reports success is right, the pool's invariants
  * hold, no work is unordered, everything can be given up, and after failing once everything works
  * again. */
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "support.h"
 
 #include "runtime/base/test_hooks.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A call that fails says why it failed, and not what else failed on the way out. */
+#include <tidepool/device_bump.h>
+
 #include "declared.h"
 
 static const char *failing;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a call of a pool queues stands before the work of its declared streams: where that cannot be
  * had, the call says so. */
+#include <tidepool/device.h>
+
 #include "declared.h"
 
 #include "runtime/pool/streams.h"

@@ -2,6 +2,8 @@
 /* Kernels from PTX on the fake driver: they are executed late and in the order of their streams and
  * graphs; what each byte of theirs uses takes part in the hazard check; a fault loses the
  * device. */
+#include <tidepool/device.h>
+
 #include "support.h"
 
 #include "runtime/device/device.h"

@@ -7,6 +7,12 @@
 
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/dlpack.h>
+
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"

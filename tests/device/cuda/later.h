@@ -10,7 +10,9 @@
 #include <sched.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 #include <tidepool/device_memory.h>
+#include <tidepool/dlpack.h>
 
 enum { BYTES = 4096, WORK = 50, TRANSIENT = 2 /* out of memory: it passes */ };
 

@@ -13,8 +13,11 @@
 #include <stdlib.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/facts.h>
 #include <tidepool/learn.h>
+#include <tidepool/tune.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"

@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+
 #include "runtime/device/cuda/cuda.h"
 #include "support.h"
 

@@ -7,6 +7,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/tune.h>
+
 #include "runtime/device/budget.h"
 #include "runtime/device/cuda/cuda.h"
 

@@ -6,6 +6,9 @@
 #include <sched.h>
 
 #include <tidepool/adaptors.h>
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
 
 #include "runtime/device/cuda/cuda.h"
 #include "support.h"

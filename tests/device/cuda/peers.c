@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Two CUDA devices: copies between pools of both, and access of one to the other's memory. */
+#include <tidepool/device.h>
+
 #include "support.h"
 
 #include "runtime/device/device.h"

@@ -9,8 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
 #include <tidepool/device_ipc.h>
 #include <tidepool/device_memory.h>
+#include <tidepool/dlpack.h>
 
 #include "runtime/device/cuda/cuda.h"
 #include "support.h"

@@ -6,6 +6,15 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/check.h>
+#include <tidepool/device.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "support.h"
 #include "tests/random.h"
 

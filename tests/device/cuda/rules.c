@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/device.h>
+
 #include "support.h"
 
 #include "runtime/device/cuda/cuda.h"

@@ -3,7 +3,12 @@
  * live pools, is a program of its own: exit.c.) */
 #include "support.h"
 
+#include <tidepool/array.h>
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/device/device.h"
 

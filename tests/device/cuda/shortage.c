@@ -6,6 +6,11 @@
 
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/upkeep.h>
+
 enum { CACHED = 4 << 20 };
 
 static unsigned asked;

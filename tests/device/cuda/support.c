@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include <tidepool/device.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 

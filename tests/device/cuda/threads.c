@@ -8,6 +8,8 @@
 #include "support.h"
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/upkeep.h>
 
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"

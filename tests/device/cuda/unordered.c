@@ -2,6 +2,11 @@
 /* What a pool gives up while work on a stream that was declared can be neither ordered nor waited
  * for: an event fails and then the wait for the device, once; the stream is gone and that wait
  * fails; it is being captured. Nothing goes before that work is over. */
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/dlpack.h>
+
 #include "later.h"
 
 #include "runtime/device/device.h"

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits by whoever gives something up that work in flight uses: one that fails once is not one that
  * has succeeded. And marks that a capture meets. */
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+
 #include "later.h"
 
 #include "runtime/base/test_hooks.h"

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/tune.h>
+
 #include "tests/support.h"
 #include "world.h"
 

@@ -2,6 +2,13 @@
 /* Steps that are a pool's. */
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/upkeep.h>
+
 #include "world.h"
 
 static pool *pool_of(uint8_t a)

@@ -2,6 +2,10 @@
 /* Steps that are the program's own: kernels, buffers, exports, graphs, streams. */
 #include <string.h>
 
+#include <tidepool/array.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+
 #include "world.h"
 
 /* ---- kernels --------------------------------------------------------------------------------- */

@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 

@@ -10,8 +10,10 @@
 #ifndef HAZARDS_WORLD_H
 #define HAZARDS_WORLD_H
 
+#include <tidepool/array.h>
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/tidepool.h>
 
 #include "fake_cuda.h"

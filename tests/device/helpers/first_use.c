@@ -10,7 +10,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <tidepool/device.h>
 #include <tidepool/learn.h>
+#include <tidepool/tune.h>
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"

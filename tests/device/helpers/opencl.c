@@ -9,8 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
+#include <tidepool/dlpack.h>
 #include <tidepool/learn.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"

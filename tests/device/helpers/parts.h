@@ -4,6 +4,8 @@
 #ifndef TIDEPOOL_TESTS_DEVICE_HELPERS_PARTS_H
 #define TIDEPOOL_TESTS_DEVICE_HELPERS_PARTS_H
 
+#include <tidepool/device.h>
+
 #include "runtime/base/type.h"
 #include "tests/random.h"
 

@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#include <tidepool/device.h>
+#include <tidepool/tune.h>
+
 #include "runtime/base/settings.h"
 
 enum { SKIPPED = 77, GROUP = 64 };

@@ -3,6 +3,7 @@
 #include "bed.h"
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 
 enum { N = 4096, BYTES = 4 * N };
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 
 #include "runtime/device/device.h"

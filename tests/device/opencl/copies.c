@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of arrays and frames, fills and hashes, against the host. */
+#include <tidepool/device.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "bed.h"
 
 #include "runtime/base/hash.h"

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/device.h>
+
 #include <cmocka.h>
 
 #include "ending.h"

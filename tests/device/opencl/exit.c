@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <tidepool/device.h>
+
 #include <cmocka.h>
 
 #include "ending.h"

@@ -9,6 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/upkeep.h>
+
 #include "runtime/base/hooks.h"
 #include "runtime/base/test_hooks.h"
 #include "tests/gate.h"

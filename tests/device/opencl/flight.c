@@ -6,6 +6,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <tidepool/device.h>
+#include <tidepool/upkeep.h>
+
 enum { N = 4096 };
 
 static size_t rounds(void)

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
 
 /* The library holds what its pools use: 300 queues later they still work. */
 static void queues_of_pools_outlive_the_programs_handles(void **unused)

@@ -5,6 +5,13 @@
 
 #include <math.h>
 
+#include <tidepool/array.h>
+#include <tidepool/device.h>
+#include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
+#include <tidepool/half.h>
+#include <tidepool/upkeep.h>
+
 /* ---- the device ---------------------------------------------------------------------------- */
 
 static void a_name_gives_one_device_counted(void **unused)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 
 static void use(tide_pool *pool)

@@ -2,7 +2,12 @@
 /* A user's program in the common part of C and C++: every form of scope, from installed headers. */
 #include <stdio.h>
 #include <string.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+#include <tidepool/version.h>
 
 struct point {
     double x, y;

@@ -2,8 +2,8 @@
 /* What the other headers need from the compiler: visibility, branch hints, C and C++ at once.
  *
  * The headers need GNU C (GCC or Clang): `cleanup`, statement expressions, __atomic builtins. */
-#ifndef TIDEPOOL_CONFIG_H
-#define TIDEPOOL_CONFIG_H
+#ifndef TIDEPOOL_INLINE_CONFIG_H
+#define TIDEPOOL_INLINE_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,14 +19,6 @@
 #else
 #define TIDE_LANGUAGE_OK
 #endif
-
-#define TIDEPOOL_VERSION_MAJOR 0
-#define TIDEPOOL_VERSION_MINOR 1
-#define TIDEPOOL_VERSION_PATCH 0
-
-/* As one number, for comparisons: 10203 is 1.2.3. tidepool/version.h has the library's own. */
-#define TIDEPOOL_VERSION \
-    (TIDEPOOL_VERSION_MAJOR * 10000 + TIDEPOOL_VERSION_MINOR * 100 + TIDEPOOL_VERSION_PATCH)
 
 /* TIDE_AS(T, value): a cast. Macros use it, for what a macro makes stands in the program, and C++
  * programs may be warned of C's casts. TIDE_BEGIN_DECLS switches that warning off for the inline

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What the macros do, as functions: for types that are known only at run time, and for code without
+ * macros, that is bindings of other languages and interpreters. */
+#ifndef TIDEPOOL_DYNAMIC_H
+#define TIDEPOOL_DYNAMIC_H
+
+#include <tidepool/acquire.h>
+#include <tidepool/inline/site.h>
+#include <tidepool/mark.h>
+#include <tidepool/type.h>
+#ifdef TIDE_LANGUAGE_OK
+
+TIDE_BEGIN_DECLS
+
+/* The type of this name, "f64" or one that was registered: the first of them, if several of
+ * different size or alignment have it. TIDE_NO_TYPE with a message: TIDE_ERROR_NAME if there is
+ * none, TIDE_ERROR_ARGUMENT for NULL. The time grows with the number of types. */
+TIDE_API tide_type tide_type_find(const char *name);
+
+/* Alignment of one element in bytes; 0 with a message when unknown. */
+TIDE_API size_t tide_type_align(tide_type type);
+
+/* So many types exist; their ids run from 1 to this number. */
+TIDE_API uint32_t tide_type_count(void);
+
+/* Acquires, then sets every element: to 0; to 1 (numeric built-in types and bits only); or to a
+ * copy of *value, which is one element (for TIDE_BIT, a bool). */
+TIDE_API void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n);
+TIDE_API void *tide_ones_type(tide_pool *pool, tide_type type, size_t n);
+TIDE_API void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value);
+
+/* tide_checkpoint that saves the shelves of the named types at once. A type may be named several
+ * times. It fails for an unknown type, too (TIDE_ERROR_TYPE). */
+TIDE_API tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count);
+
+/* Scopes for an FFI: a call from another language. tide_scope_enter fills *scope, which the caller
+ * owns and must not move until it is left. A NULL site means one shared, unnamed site.
+ * tide_scope_leave rewinds. It returns TIDE_ERROR_STALE, and changes nothing, if the scope was left
+ * before or an older scope or mark has been rewound. Further errors: TIDE_ERROR_ARGUMENT for a NULL
+ * pool or scope, TIDE_ERROR_THREAD, TIDE_ERROR_LIMIT when the log is full, when scopes nest too
+ * deep, and as tide_rewind gives it. */
+TIDE_API tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope);
+TIDE_API tide_status tide_scope_leave(tide_scope *scope);
+
+/* The same for a frame: a scope with all its temporaries. data[i] receives counts[i] elements of
+ * type types[i]. If one cannot be acquired, all data[i] are NULL and the status says why. The scope
+ * is open all the same, and what was acquired goes back with it. The site must be of
+ * TIDE_KIND_FRAME. */
+TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,
+                                            const tide_type *types, const size_t *counts,
+                                            void **data, tide_scope *scope);
+
+TIDE_END_DECLS
+
+#endif
+#endif
