@@ -84,13 +84,9 @@ static __device__ __forceinline__ tide_bump_word tide_bump_before(unsigned mask,
 
 static __device__ __forceinline__ unsigned tide_bump_lane(void)
 {
-#ifdef TIDE_BUMP_EMULATED
-    return threadIdx.x % 32;
-#else
     unsigned lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
-#endif
 }
 
 static __device__ __forceinline__ void *tide_bump_acquire(tide_bump *bump, tide_bump_word bytes)

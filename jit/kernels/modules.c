@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/kernels/launch.h"
+#include "jit/kernels/kernels.h"
 #include "jit/kernels/nvrtc.h"
 #include "jit/kernels/source.h"
 #include "jit/kernels/table.h"
@@ -156,6 +156,56 @@ static void modules_build(tide_device *device, unit *u)
     modules_move(u, good ? READY : refused ? IDLE : FAILED);
 }
 
+/* ---- launching ------------------------------------------------------------------------------ */
+
+/* OpenCL: a place of the table that is not used gets the buffer of one that is. */
+static size_t modules_add_buffers(const tide_table *table, const void *used[TIDE_SEGMENTS_OPENCL],
+                                  tide_argument *arguments, size_t count)
+{
+    const void *any_buffer = NULL;
+    tide_assert(table->segments.count <= TIDE_SEGMENTS_OPENCL);
+    for (size_t i = 0; i < table->segments.count; i++)
+        any_buffer = table->buffers[i] != NULL ? table->buffers[i] : any_buffer;
+    for (size_t i = 0; i < TIDE_SEGMENTS_OPENCL; i++) {
+        bool there = i < table->segments.count && table->buffers[i] != NULL;
+        used[i] = there ? table->buffers[i] : any_buffer;
+        arguments[count++] = (tide_argument){&used[i], 0};
+    }
+    return count;
+}
+
+static tide_status modules_launch_table(tide_kernels_language language, void *kernel,
+                                        const tide_frame_work *work, const tide_table *table)
+{
+    const void *used[TIDE_SEGMENTS_OPENCL];
+    tide_argument arguments[2 + TIDE_SEGMENTS_OPENCL];
+    size_t count = 0;
+    tide_assert(table->segments.count != 0 && kernel != NULL);
+    tide_assert((work->kind == TIDE_FRAME_FILL_PARTS) == (work->block == NULL));
+    arguments[count++] =
+        (tide_argument){&table->segments, tide_segments_bytes(tide_table_size(language))};
+    if (work->block != NULL)
+        arguments[count++] = (tide_argument){&work->block, 0};
+    if (language == TIDE_KERNELS_OPENCL)
+        count = modules_add_buffers(table, used, arguments, count);
+    tide_assert(count <= sizeof arguments / sizeof *arguments);
+    return work->device->methods->launch(
+        work->device, work->stream, kernel, table->groups,
+        language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
+}
+
+/* Queues the work on its stream: one launch for each table of segments. */
+static tide_status modules_launch(tide_kernels_language language, void *kernel,
+                                  const tide_frame_work *work)
+{
+    tide_table table;
+    tide_table_place place = {0};
+    while (tide_table_next(work, language, &place, &table))
+        if (table.groups != 0)
+            TIDE_FORWARD(modules_launch_table(language, kernel, work, &table));
+    return TIDE_OK;
+}
+
 /* ---- using ---------------------------------------------------------------------------------- */
 
 /* The runtime's hook. */
@@ -174,7 +224,7 @@ static tide_frame_result modules_help(const tide_frame_work *work)
     if (u == NULL || modules_state_of(u) != READY)
         return TIDE_FRAME_ABSENT;
     tide_assert(u->module != NULL && work->kind < TIDE_FRAME_KINDS);
-    return tide_launch(modules_language_of(device), u->kernels[work->kind], work) == TIDE_OK
+    return modules_launch(modules_language_of(device), u->kernels[work->kind], work) == TIDE_OK
                ? TIDE_FRAME_QUEUED
                : TIDE_FRAME_FAILED;
 }
