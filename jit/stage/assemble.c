@@ -42,7 +42,7 @@ static void assemble_place(FILE *out, const char *name)
 void stage_assemble_begin(FILE *out)
 {
     fputs("\t.text\n", out);
-    assemble_place(out, "tide_artefact_code");
+    assemble_place(out, "tide_object_code");
     fputs("\tint3\n", out);
 }
 
@@ -51,12 +51,12 @@ void stage_assemble_begin(FILE *out)
 void stage_assemble_end(FILE *out)
 {
     fputs("\t.text\n", out);
-    assemble_place(out, "tide_artefact_code_end");
+    assemble_place(out, "tide_object_code_end");
     fputs("\t.section\t.rodata\n\t.balign\t8\n", out);
-    assemble_word(out, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC);
-    assemble_word(out, "tide_artefact_layout", tide_compiled_layout());
+    assemble_word(out, "tide_object_magic", TIDE_CODE_MAGIC);
+    assemble_word(out, "tide_object_layout", tide_compiled_layout());
     fputs("\t.bss\n\t.balign\t8\n", out);
-    assemble_label(out, "tide_artefact_table", "tide_artefact_table");
+    assemble_label(out, "tide_object_table", "tide_object_table");
     fputs(STAGE_TABLE ":\n\t.zero\t8\n\t.section\t.note.GNU-stack,\"\",%progbits\n", out);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* From assembler text to an artefact, by the system's assembler and linker. */
+/* From assembler text to a code object, by the system's assembler and linker. */
 #ifndef TIDEPOOL_JIT_STAGE_ASSEMBLE_H
 #define TIDEPOOL_JIT_STAGE_ASSEMBLE_H
 
 #include "jit/stage/compile.h"
 
-/* Writes what every artefact exports before and behind the functions of one. */
+/* Writes what every code object exports before and behind the functions of one. */
 void stage_assemble_begin(FILE *out);
 void stage_assemble_end(FILE *out);
 

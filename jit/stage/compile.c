@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a request to an artefact: its text is read, the forms of its sites that are new are emitted,
+/* From a request to a code object: its text is read, the forms of its sites that are new are emitted,
  * libgccjit compiles those. Half of what a compile of one site costs libgccjit takes to set itself
  * up, so all forms of a request share one context, and there is none if no form is new. */
 #include "jit/stage/compile.h"
@@ -38,7 +38,7 @@ static bool compile_stem_is_taken(const stage_request *request, const char *stem
     for (uint32_t i = 0; i < request->count; i++)
         if (strcmp(request->specs[i].stem, stem) == 0)
             return true;
-    return strcmp(stem, "tide_artefact") == 0; /* whose symbols would be those of the artefact */
+    return strcmp(stem, "tide_object") == 0; /* whose symbols would be those of the code object */
 }
 
 /* All sites up to the end of the text; there must be one at least. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the text of specs to an artefact. */
+/* From the text of specs to a code object. */
 #ifndef TIDEPOOL_JIT_STAGE_COMPILE_H
 #define TIDEPOOL_JIT_STAGE_COMPILE_H
 

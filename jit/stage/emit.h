@@ -97,8 +97,8 @@ typedef enum stage_field {
 /* The first argument of helpers: stage_load(e, scope, AT(scope, base)). */
 #define AT(structure, field) STAGE_AT_##structure##_##field
 
-/* The pointer to the library's table, as the code of an artefact names it. */
-#define STAGE_TABLE "tide_artefact_runtime"
+/* The pointer to the library's table, as the code of a code object names it. */
+#define STAGE_TABLE "tide_object_runtime"
 
 /* Code in the making. */
 typedef struct stage_emit {

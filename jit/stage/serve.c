@@ -71,7 +71,7 @@ static int serve_remove_one(const char *path, const struct stat *status, int wha
 static void serve_remove_directory(void)
 {
     const char *name = strrchr(serve_host.directory, '/');
-    if (name == NULL || strncmp(name + 1, TIDE_ARTEFACTS_KEPT, strlen(TIDE_ARTEFACTS_KEPT)) != 0)
+    if (name == NULL || strncmp(name + 1, TIDE_CODE_KEPT, strlen(TIDE_CODE_KEPT)) != 0)
         nftw(serve_host.directory, serve_remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 

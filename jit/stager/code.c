@@ -53,16 +53,16 @@ static bool code_check_number(void *object, const char *name, uint64_t wanted, c
 /* Is it made for this library? Nothing in it is called before. */
 static bool code_check(void *object, char *error, size_t room)
 {
-    return code_check_number(object, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC, error, room) &&
-           code_check_number(object, "tide_artefact_layout", tide_compiled_layout(), error, room);
+    return code_check_number(object, "tide_object_magic", TIDE_CODE_MAGIC, error, room) &&
+           code_check_number(object, "tide_object_layout", tide_compiled_layout(), error, room);
 }
 
 /* Tells the code where the general path is. */
 static bool code_attach(void *object, char *error, size_t room)
 {
-    const tide_runtime **table = code_symbol(object, "tide_artefact_table");
+    const tide_runtime **table = code_symbol(object, "tide_object_table");
     if (table == NULL) {
-        snprintf(error, room, "code object refused: it has no tide_artefact_table");
+        snprintf(error, room, "code object refused: it has no tide_object_table");
         return false;
     }
     *table = &tide_runtime_general;
@@ -116,8 +116,8 @@ static void code_close(void *object)
 /* Without memory debuggers do not know of it. */
 static void code_list_object(void *object, const char *path)
 {
-    uintptr_t first = (uintptr_t)code_symbol(object, "tide_artefact_code");
-    uintptr_t last = (uintptr_t)code_symbol(object, "tide_artefact_code_end");
+    uintptr_t first = (uintptr_t)code_symbol(object, "tide_object_code");
+    uintptr_t last = (uintptr_t)code_symbol(object, "tide_object_code_end");
     code_object *made = tide_os_resize(NULL, sizeof *made + strlen(path) + 1);
     if (made == NULL)
         return;

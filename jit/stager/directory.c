@@ -66,7 +66,7 @@ static void directory_say_not_kept(const char *error)
 static bool directory_make_kept(const char *folder, char *error, size_t room)
 {
     (void)mkdir(folder, 0700);
-    bool made = directory_make_in(folder, TIDE_ARTEFACTS_KEPT, error, room);
+    bool made = directory_make_in(folder, TIDE_CODE_KEPT, error, room);
     directory_owner = 0;
     if (!made)
         directory_say_not_kept(error);

@@ -2,11 +2,11 @@
 /* What compiled code and the library agree on.
  *
  * Compiled code is given a table of pointers to the general path of each kind of site, and never
- * imports a symbol. It knows the layout of what it works on as constants. An artefact exports the
+ * imports a symbol. It knows the layout of what it works on as constants. A code object exports the
  * hash of that layout, and is refused where the library's own hash is another. It exports
  *
- *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before all else
- *   const tide_runtime *tide_artefact_table;                 set once, before any code is called
+ *   uint64_t tide_object_magic, tide_object_layout;      constants, checked before all else
+ *   const tide_runtime *tide_object_table;                 set once, before any code is called
  *   STEM_enter, STEM_leave        of each scope; STEM_frame, STEM_leave of a frame; STEM_acquire,
  *                                 STEM_array, STEM_dispatch (the types of tidepool/site.h)
  *
@@ -41,10 +41,10 @@ typedef struct tide_runtime {
 
 extern const tide_runtime tide_runtime_general;
 
-#define TIDE_ARTEFACT_MAGIC UINT64_C(0x6c6f6f7065646974) /* "tidepool" */
+#define TIDE_CODE_MAGIC UINT64_C(0x6c6f6f7065646974) /* "tidepool" */
 
-/* How the name of a directory begins in which artefacts stay when everything else of it goes. */
-#define TIDE_ARTEFACTS_KEPT "tidepool-kept-"
+/* How the name of a private directory begins that is not removed. */
+#define TIDE_CODE_KEPT "tidepool-kept-"
 
 /* Every place that compiled code may look at: structure, field. */
 /* clang-format off */

@@ -141,7 +141,7 @@ void bench_compile(bench_compiled *c, bench_use_function *use, void *state, uint
 
 /* --- is it what runs? --------------------------------------------------------------------- */
 
-static bool in_artefact(tide_site *site)
+static bool in_code_object(tide_site *site)
 {
     char error[256] = "";
     Dl_info where;
@@ -173,7 +173,7 @@ void bench_prove_executed(const bench_compiled *c, bench_use_function *use, void
     for (size_t i = 0; i < c->count; i++) {
         tide_site_information info = ask(c->sites[i]);
         uint64_t runs = info.runs - before[i];
-        if (runs > operations || runs + slack < operations || !in_artefact(c->sites[i]))
+        if (runs > operations || runs + slack < operations || !in_code_object(c->sites[i]))
             bench_die("site %s: %llu uses of compiled code in %llu operations", info.name,
                       (unsigned long long)runs, (unsigned long long)operations);
     }
@@ -203,7 +203,7 @@ static bool counts(const tide_site *site)
 bool bench_compiled_verify(const bench_compiled *c, uint64_t operations)
 {
     for (size_t i = 0; i < c->count; i++)
-        if (!in_artefact(c->sites[i]) || counts(c->sites[i]))
+        if (!in_code_object(c->sites[i]) || counts(c->sites[i]))
             return false;
     if ((double)(misses(c) - c->misses) <= c->may_miss * (double)operations)
         return true;

@@ -57,7 +57,7 @@ void bench_prove_executed(const bench_compiled *c, bench_use_function *use, void
 /* From here on no guard may fail. */
 void bench_compiled_warm(bench_compiled *c);
 
-/* Each site still runs code that lies in an artefact of the private directory, which does not
+/* Each site still runs code that lies in a code object of the private directory, which does not
  * count, and no guard failed that should not; else false, with bench_complain. */
 bool bench_compiled_verify(const bench_compiled *c, uint64_t operations);
 

@@ -195,7 +195,7 @@ bool bench_measure(bench_result *results, size_t count, const bench_options *opt
         bench_die("cannot fork");
     if (child == 0) {
         bool good = measure(results, count, options);
-        exit(good ? 0 : 1); /* not _exit: the library removes its artefacts */
+        exit(good ? 0 : 1); /* not _exit: the library removes its code objects */
     }
     while (waitpid(child, &status, 0) < 0)
         continue;

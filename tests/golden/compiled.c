@@ -207,7 +207,7 @@ static bool load(const char *path)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *code;
     if (library == NULL)
         return false;
-    const tide_runtime **table = symbol(library, "tide_artefact", "table");
+    const tide_runtime **table = symbol(library, "tide_object", "table");
     if (table == NULL)
         return false;
     *table = &tide_runtime_general;

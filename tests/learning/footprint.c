@@ -27,7 +27,7 @@ static size_t handed_out(void)
     return now.uordblks + now.hblkhd;
 }
 
-/* Resident bytes of artefacts. */
+/* Resident bytes of code objects. */
 static size_t mapped_code(void)
 {
     char line[512];

@@ -233,99 +233,52 @@ static void need_stager(void)
     }
 }
 
-static void with_tools(const char *as, const char *ld)
+/* ---- what is done to it ------------------------------------------------------------------ */
+
+typedef struct row {
+    const char *name;
+    bool tools; /* it has these tools, and no others */
+    const char *as, *ld;
+    plot plot;
+    bool may_compile;
+} row;
+
+static const row rows[] = {
+    {"no assembler", .tools = true, .ld = REAL},
+    {"no linker", .tools = true, .as = REAL},
+    {"an assembler that fails", .tools = true, .as = FAILING, .ld = REAL},
+    {"a linker that dies", .tools = true, .as = REAL, .ld = DYING},
+    {"a linker that hangs", .tools = true, .as = REAL, .ld = HANGING, .plot.impatient = true},
+    {"an assembler that will not be ended", .tools = true, .as = HANGING_BADLY, .ld = REAL,
+     .plot.impatient = true},
+    {"an assembler that talks", .tools = true, .as = CHATTY, .ld = REAL},
+    {"an assembler that writes garbage", .tools = true, .as = GARBAGE, .ld = REAL},
+    {"a linker that writes garbage", .tools = true, .as = REAL, .ld = GARBAGE},
+    {"a linker that writes an empty file", .tools = true, .as = REAL, .ld = EMPTY},
+    {"tools that write nothing", .tools = true, .as = NOTHING, .ld = NOTHING},
+    {"a linker that gives another library", .tools = true, .as = REAL, .ld = ANOTHER},
+    {"there shall be no stager", .plot.stager = "none"},
+    {"the stager is absent", .plot.stager = "/nonexistent/tidepool-stage"},
+    {"the stager is false", .plot.stager = "/bin/false"},
+    {"the stager is cat", .plot.stager = "/bin/cat"},
+    {"the stager is yes", .plot.stager = "/usr/bin/yes"},
+    {"the stager is killed at random", .plot.how = "kill", .may_compile = true},
+    {"the directory is removed", .plot.how = "remove", .may_compile = true},
+    {"nothing may be executed there", .plot.mount = "noexec", .may_compile = true}, /* elsewhere */
+    {"the disk is full", .plot.mount = "size=8k"},
+    {"the disk becomes full", .plot.mount = "size=1m", .plot.how = "fill", .may_compile = true},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void it_is_harmless(void **state)
 {
-    need_stager();
-    bool hangs =
-        (as != NULL && strstr(as, "sleep") != NULL) || (ld != NULL && strstr(ld, "sleep") != NULL);
-    expect_harmless(&(plot){.path = tools_with(as, ld), .impatient = hangs}, false);
-}
-
-#define TOOL_TEST(name, as, ld)    \
-    static void name(void **state) \
-    {                              \
-        (void)state;               \
-        with_tools(as, ld);        \
-    }
-TOOL_TEST(no_assembler, NULL, REAL)
-TOOL_TEST(no_linker, REAL, NULL)
-TOOL_TEST(no_tools_at_all, NULL, NULL)
-TOOL_TEST(an_assembler_that_fails, FAILING, REAL)
-TOOL_TEST(a_linker_that_fails, REAL, FAILING)
-TOOL_TEST(an_assembler_that_dies, DYING, REAL)
-TOOL_TEST(a_linker_that_dies, REAL, DYING)
-TOOL_TEST(an_assembler_that_hangs, HANGING, REAL)
-TOOL_TEST(a_linker_that_hangs, REAL, HANGING)
-TOOL_TEST(an_assembler_that_will_not_be_ended, HANGING_BADLY, REAL)
-TOOL_TEST(an_assembler_that_talks, CHATTY, REAL)
-TOOL_TEST(an_assembler_that_writes_garbage, GARBAGE, REAL)
-TOOL_TEST(a_linker_that_writes_garbage, REAL, GARBAGE)
-TOOL_TEST(a_linker_that_writes_an_empty_file, REAL, EMPTY)
-TOOL_TEST(tools_that_write_nothing, NOTHING, NOTHING)
-TOOL_TEST(a_linker_that_gives_another_library, REAL, ANOTHER)
-
-/* ---- stagers ----------------------------------------------------------------------------- */
-
-#define STAGER_TEST(name, path)                            \
-    static void name(void **state)                         \
-    {                                                      \
-        (void)state;                                       \
-        expect_harmless(&(plot){.stager = (path)}, false); \
-    }
-STAGER_TEST(there_shall_be_no_stager, "none")
-STAGER_TEST(the_stager_is_absent, "/nonexistent/tidepool-stage")
-STAGER_TEST(the_stager_is_a_folder, "/tmp")
-STAGER_TEST(the_stager_cannot_be_executed, "/etc/passwd")
-STAGER_TEST(the_stager_is_false, "/bin/false")
-STAGER_TEST(the_stager_is_true, "/bin/true")
-STAGER_TEST(the_stager_is_cat, "/bin/cat")
-STAGER_TEST(the_stager_is_yes, "/usr/bin/yes")
-
-static void the_stager_sleeps(void **state)
-{
-    (void)state;
-    char path[160];
-    snprintf(path, sizeof path, "%s/sleeper", tools);
-    write_text(path, HANGING);
-    expect_harmless(&(plot){.stager = path, .impatient = true}, false);
-}
-
-static void the_stager_is_killed_at_random(void **state)
-{
-    (void)state;
-    need_stager();
-    outcome o = expect_harmless(&(plot){.how = "kill"}, true);
-    assert_true(o.stagers > 1);
-}
-
-/* ---- places ------------------------------------------------------------------------------ */
-
-static void the_directory_is_removed(void **state)
-{
-    (void)state;
-    need_stager();
-    expect_harmless(&(plot){.how = "remove"}, true);
-}
-
-static void the_directory_lets_nothing_be_executed(void **state)
-{
-    (void)state;
-    need_stager();
-    expect_harmless(&(plot){.mount = "noexec"}, true); /* in another place */
-}
-
-static void the_disk_is_full(void **state)
-{
-    (void)state;
-    need_stager();
-    expect_harmless(&(plot){.mount = "size=8k"}, false);
-}
-
-static void the_disk_becomes_full(void **state)
-{
-    (void)state;
-    need_stager();
-    expect_harmless(&(plot){.mount = "size=1m", .how = "fill"}, true);
+    const row *r = *state;
+    plot p = r->plot;
+    if (p.stager == NULL)
+        need_stager();
+    if (r->tools)
+        p.path = tools_with(r->as, r->ld);
+    (void)expect_harmless(&p, r->may_compile);
 }
 
 /* ---- nothing at all ---------------------------------------------------------------------- */
@@ -345,7 +298,7 @@ static void unharmed_it_compiles(void **state)
     assert_int_equal(count_entries(folder, NULL), 0);
 }
 
-static void with_a_keeper_it_is_the_same(void **state)
+static void with_a_thread_it_is_the_same(void **state)
 {
     (void)state;
     need_stager();
@@ -377,40 +330,11 @@ static int clean(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unharmed_it_compiles),
-        cmocka_unit_test(with_a_keeper_it_is_the_same),
-        cmocka_unit_test(no_assembler),
-        cmocka_unit_test(no_linker),
-        cmocka_unit_test(no_tools_at_all),
-        cmocka_unit_test(an_assembler_that_fails),
-        cmocka_unit_test(a_linker_that_fails),
-        cmocka_unit_test(an_assembler_that_dies),
-        cmocka_unit_test(a_linker_that_dies),
-        cmocka_unit_test(an_assembler_that_hangs),
-        cmocka_unit_test(a_linker_that_hangs),
-        cmocka_unit_test(an_assembler_that_will_not_be_ended),
-        cmocka_unit_test(an_assembler_that_talks),
-        cmocka_unit_test(an_assembler_that_writes_garbage),
-        cmocka_unit_test(a_linker_that_writes_garbage),
-        cmocka_unit_test(a_linker_that_writes_an_empty_file),
-        cmocka_unit_test(tools_that_write_nothing),
-        cmocka_unit_test(a_linker_that_gives_another_library),
-        cmocka_unit_test(there_shall_be_no_stager),
-        cmocka_unit_test(the_stager_is_absent),
-        cmocka_unit_test(the_stager_is_a_folder),
-        cmocka_unit_test(the_stager_cannot_be_executed),
-        cmocka_unit_test(the_stager_is_false),
-        cmocka_unit_test(the_stager_is_true),
-        cmocka_unit_test(the_stager_is_cat),
-        cmocka_unit_test(the_stager_is_yes),
-        cmocka_unit_test(the_stager_sleeps),
-        cmocka_unit_test(the_stager_is_killed_at_random),
-        cmocka_unit_test(the_directory_is_removed),
-        cmocka_unit_test(the_directory_lets_nothing_be_executed),
-        cmocka_unit_test(the_disk_is_full),
-        cmocka_unit_test(the_disk_becomes_full),
-    };
+    struct CMUnitTest tests[ROWS + 2] = {cmocka_unit_test(unharmed_it_compiles),
+                                         cmocka_unit_test(with_a_thread_it_is_the_same)};
+    for (size_t i = 0; i < ROWS; i++)
+        tests[i + 2] = (struct CMUnitTest){
+            .name = rows[i].name, .test_func = it_is_harmless, .initial_state = (void *)&rows[i]};
     if (argc != 2)
         return 2;
     host = argv[1];

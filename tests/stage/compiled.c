@@ -23,7 +23,7 @@
 
 enum { DEPTH = 12, TYPES = TIDE_BUILTIN_COUNT + 8, OPERATIONS = 4000, MIXES = 3 };
 
-static void *artefact;
+static void *object;
 static tide_spec specs[16];
 static uint32_t spec_count;
 static tide_site site; /* of no place: reports say nothing about it */
@@ -83,11 +83,11 @@ static int set_up(void **state)
         assert_int_not_equal(tide_type_register(name, 24, 8), TIDE_NO_TYPE);
     }
     make_specs();
-    artefact = compile_specs(specs, spec_count);
+    object = compile_specs(specs, spec_count);
     for (uint32_t s = 0; s < spec_count; s++) {
         plan_of(&general_plans[s], &specs[s], NULL);
         for (int mix = 0; mix < MIXES; mix++)
-            plan_of(&plans[s][mix], &specs[s], artefact);
+            plan_of(&plans[s][mix], &specs[s], object);
         plans[s][1].plan.leave = general_plans[s].plan.leave;
         if (specs[s].kind == TIDE_KIND_SCOPE || specs[s].kind == TIDE_KIND_FRAME)
             plans[s][2].plan.enter = general_plans[s].plan.enter;
@@ -98,7 +98,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    assert_int_equal(dlclose(artefact), 0);
+    assert_int_equal(dlclose(object), 0);
     remove_test_folder();
     return 0;
 }

@@ -18,7 +18,7 @@
 
 enum { SCOPE, FRAME, ACQUIRE, ARRAY, DISPATCH, COUNT };
 
-static void *artefact;
+static void *object;
 static tide_spec specs[COUNT];
 static test_plan plans[COUNT];
 static tide_site site;
@@ -37,14 +37,14 @@ static int set_up(void **state)
     spec_add_array(&specs[ARRAY], 3, 1, 7);
     spec_add_array(&specs[ARRAY], 2, 0);
     specs[DISPATCH] = spec_of_tests("dispatch", true, 2);
-    artefact = compile_specs(specs, COUNT);
+    object = compile_specs(specs, COUNT);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    assert_int_equal(dlclose(artefact), 0);
+    assert_int_equal(dlclose(object), 0);
     remove_test_folder();
     return 0;
 }
@@ -60,7 +60,7 @@ static int fresh(void **state)
             assert_non_null(tide_acquire_type(pool, type, 100));
     assert_int_equal(tide_pool_reset(pool), TIDE_OK);
     for (int i = 0; i < COUNT; i++)
-        plan_of(&plans[i], &specs[i], artefact);
+        plan_of(&plans[i], &specs[i], object);
     return 0;
 }
 
@@ -494,7 +494,7 @@ static void test_dispatches(void **state)
 static void an_address_of_code_has_one_name(void **state)
 {
     (void)state;
-    const void *first = code_of(artefact, "tide_artefact", "_code");
+    const void *first = code_of(object, "tide_object", "_code");
     for (int i = 0; i < COUNT; i++) {
         const void *code;
         Dl_info info;

@@ -141,7 +141,7 @@ static void test_errors(void **state)
     snprintf(text, sizeof text, "%ssite scope a\ntype f64 3\nend\nsite scope a\ntype f64 3\nend\n",
              scopes(0));
     expect_error(6, text, strlen(text), "stem 'a' is taken");
-    snprintf(text, sizeof text, "%ssite scope tide_artefact\ntype f64 3\nend\n", scopes(0));
+    snprintf(text, sizeof text, "%ssite scope tide_object\ntype f64 3\nend\n", scopes(0));
     expect_error(7, text, strlen(text), "is taken");
     expect_error(8, scopes(TIDE_SPEC_SITES + 1), strlen(scopes(TIDE_SPEC_SITES + 1)),
                  "more than 64 sites");

@@ -115,10 +115,10 @@ static void *load(const char *library)
     void *made = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (made == NULL)
         fail_msg("%s", dlerror());
-    const uint64_t *magic = code_of(made, "tide_artefact", "_magic");
-    const uint64_t *layout = code_of(made, "tide_artefact", "_layout");
-    assert_true(*magic == TIDE_ARTEFACT_MAGIC && *layout == tide_compiled_layout());
-    const tide_runtime **table = code_of(made, "tide_artefact", "_table");
+    const uint64_t *magic = code_of(made, "tide_object", "_magic");
+    const uint64_t *layout = code_of(made, "tide_object", "_layout");
+    assert_true(*magic == TIDE_CODE_MAGIC && *layout == tide_compiled_layout());
+    const tide_runtime **table = code_of(made, "tide_object", "_table");
     *table = &tide_runtime_general;
     return made;
 }
@@ -140,11 +140,11 @@ void *compile_specs(const tide_spec *specs, uint32_t count)
     return load(library);
 }
 
-void *code_of(void *artefact, const char *stem, const char *suffix)
+void *code_of(void *object, const char *stem, const char *suffix)
 {
     char name[TIDE_SPEC_STEM + 16];
     snprintf(name, sizeof name, "%s%s", stem, suffix);
-    void *code = dlsym(artefact, name);
+    void *code = dlsym(object, name);
     if (code == NULL)
         fail_msg("no symbol %s", name);
     return code;

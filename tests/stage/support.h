@@ -30,7 +30,7 @@ void spec_add_array(tide_spec *spec, tide_type type, int ndim, ...);  /* extents
 void *compile_specs(const tide_spec *specs, uint32_t count);
 
 /* A symbol that must be there. */
-void *code_of(void *artefact, const char *stem, const char *suffix);
+void *code_of(void *object, const char *stem, const char *suffix);
 
 /* A plan as one that learning would make: of these types, compiled or a table. */
 typedef struct test_plan {

@@ -22,10 +22,10 @@ static const char *module(const char *way)
 static void wrong_ones_are_refused_and_say_why(void **state)
 {
     (void)state;
-    static const char *const ways[][2] = {{"wrong_magic", "tide_artefact_magic"},
-                                          {"wrong_layout", "tide_artefact_layout"},
-                                          {"no_layout", "tide_artefact_layout"},
-                                          {"no_table", "tide_artefact_table"},
+    static const char *const ways[][2] = {{"wrong_magic", "tide_object_magic"},
+                                          {"wrong_layout", "tide_object_layout"},
+                                          {"no_layout", "tide_object_layout"},
+                                          {"no_table", "tide_object_table"},
                                           {"none", "cannot open"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         assert_null(tide_code_load(module(ways[i][0]), error, sizeof error));
