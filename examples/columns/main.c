@@ -50,47 +50,18 @@ static columns_text show(const columns_vector *v, size_t row, char room[32])
     return (columns_text){room, (size_t)length};
 }
 
-static int width_of(columns_text t)
+/* Numbers to the right; texts may have bytes that begin no character. */
+static void print_padded(const columns_vector *v, columns_text t)
 {
-    int width = 0;
-    for (size_t i = 0; i < t.length; i++)
-        width += (t.start[i] & 0xC0) != 0x80;
-    return width;
-}
-
-/* Numbers to the right. */
-static void print_padded(const columns_vector *v, columns_text t, int width)
-{
-    int pad = width - width_of(t);
+    int pad = 16;
     bool right = v->kind == INTEGER || v->kind == REAL;
+    for (size_t i = 0; i < t.length; i++)
+        pad -= (t.start[i] & 0xC0) != 0x80;
+    pad = pad > 0 ? pad : 0;
     printf("%*s%.*s%*s  ", right ? pad : 0, "", (int)t.length, t.start, right ? 0 : pad, "");
 }
 
-static void print_table(const columns_table *t, size_t rows)
-{
-    char room[32];
-    int *widths = columns_memory(NULL, t->count * sizeof *widths);
-    rows = rows == 0 || rows > t->rows ? t->rows : rows;
-    for (size_t i = 0; i < t->count; i++) {
-        widths[i] = width_of(t->names[i]);
-        for (size_t row = 0; row < rows; row++) {
-            int width = width_of(show(&t->columns[i], row, room));
-            widths[i] = width > widths[i] ? width : widths[i];
-        }
-        print_padded(&t->columns[i], t->names[i], widths[i]);
-    }
-    for (size_t row = 0; row < rows; row++) {
-        putchar('\n');
-        for (size_t i = 0; i < t->count; i++)
-            print_padded(&t->columns[i], show(&t->columns[i], row, room), widths[i]);
-    }
-    putchar('\n');
-    if (rows < t->rows)
-        printf("… %zu more rows\n", t->rows - rows);
-    free(widths);
-}
-
-static void print_field(columns_text t, char end)
+static void print_field(columns_text t, bool last)
 {
     bool quote = false;
     for (size_t i = 0; i < t.length; i++)
@@ -98,17 +69,27 @@ static void print_field(columns_text t, char end)
     fputs(quote ? "\"" : "", stdout);
     for (size_t i = 0; i < t.length; i++)
         printf(t.start[i] == '"' ? "\"\"" : "%c", t.start[i]);
-    printf("%s%c", quote ? "\"" : "", end);
+    fputs(quote ? "\"" : "", stdout);
+    fputs(last ? "" : ",", stdout);
 }
 
-static void print_csv(const columns_table *t)
+static void print_rows(const columns_table *t, size_t rows, bool as_csv)
 {
     char room[32];
-    for (size_t i = 0; i < t->count; i++)
-        print_field(t->names[i], i + 1 < t->count ? ',' : '\n');
-    for (size_t row = 0; row < t->rows; row++)
-        for (size_t i = 0; i < t->count; i++)
-            print_field(show(&t->columns[i], row, room), i + 1 < t->count ? ',' : '\n');
+    rows = rows == 0 || rows > t->rows || as_csv ? t->rows : rows;
+    for (size_t line = 0; line <= rows; line++) {
+        for (size_t i = 0; i < t->count; i++) {
+            const columns_vector *v = &t->columns[i];
+            columns_text cell = line == 0 ? t->names[i] : show(v, line - 1, room);
+            if (as_csv)
+                print_field(cell, i + 1 == t->count);
+            else
+                print_padded(v, cell);
+        }
+        putchar('\n');
+    }
+    if (rows < t->rows)
+        printf("… %zu more rows\n", t->rows - rows);
 }
 
 static void print_columns(const columns_table *t)
@@ -214,10 +195,8 @@ static bool answer(const options *o, columns_table *table, columns_error *error)
         return false;
     columns_table *result = o->trace != NULL ? run_traced(job, o->trace, error)
                                              : columns_run_tide(job, tide_pool_local(), error);
-    if (result != NULL && o->csv)
-        print_csv(result);
-    else if (result != NULL)
-        print_table(result, o->rows);
+    if (result != NULL)
+        print_rows(result, o->rows, o->csv);
     bool good = result != NULL && (!o->compare || compare(job, error));
     columns_table_destroy(result);
     columns_job_destroy(job);
