@@ -76,12 +76,12 @@ static bool directory_make_kept(const char *folder, char *error, size_t room)
 static bool directory_make(char *error, size_t room)
 {
     const tide_locate_environment *said = tide_locate_environment_get();
-    if (said->keep_code != NULL && directory_make_kept(said->keep_code, error, room))
+    if (said->keep_code[0] != '\0' && directory_make_kept(said->keep_code, error, room))
         return true;
     const char *const places[] = {said->runtime, said->temporary, "/tmp", "/var/tmp", "/dev/shm"};
     directory_owner = getpid();
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (places[i] != NULL && directory_make_in(places[i], "tidepool-", error, room))
+        if (places[i][0] != '\0' && directory_make_in(places[i], "tidepool-", error, room))
             return true;
     return false;
 }

@@ -31,64 +31,48 @@ bool tide_locate_privileges_raised(void)
 static tide_locate_environment locate_environment;
 static bool locate_environment_read;
 
-/* NULL if not set; also without memory. */
-static char *locate_copy(const char *text)
-{
-    size_t bytes = text != NULL ? strlen(text) + 1 : 0;
-    char *copied = text != NULL ? tide_os_resize(NULL, bytes) : NULL;
-    return copied != NULL ? memcpy(copied, text, bytes) : NULL;
-}
-
-/* NULL unless absolute: a relative one would move with the program's working directory. */
-static char *locate_copy_folder(const char *name)
+/* As it stands in an environment. */
+static void locate_copy_list(const char *name, char out[TIDE_LOCATE_LIST])
 {
     const char *value = secure_getenv(name);
-    return value != NULL && value[0] == '/' ? locate_copy(value) : NULL;
+    int length = value != NULL ? snprintf(out, TIDE_LOCATE_LIST, "%s=%s", name, value) : 0;
+    if (length < 0 || length >= TIDE_LOCATE_LIST)
+        out[0] = '\0';
 }
 
-static void locate_read_stager(const char *value)
+/* A relative one would move with the program's working directory. `complains`: that it is ignored
+ * is said. */
+static void locate_copy_absolute(const char *name, char *out, size_t room, bool complains)
 {
-    tide_assert(locate_environment.stager == NULL);
+    const char *value = secure_getenv(name);
     if (value == NULL)
         return;
-    locate_environment.none = strcmp(value, "none") == 0;
-    if (value[0] == '/')
-        locate_environment.stager = locate_copy(value);
-    else if (!locate_environment.none)
-        fprintf(stderr, "tidepool: TIDEPOOL_STAGER=%s ignored: not an absolute path\n", value);
-}
-
-static void locate_read_keep_code(const char *value)
-{
-    if (value != NULL && value[0] == '/')
-        locate_environment.keep_code = locate_copy(value);
-    else if (value != NULL)
-        fprintf(stderr, "tidepool: TIDEPOOL_KEEP_CODE=%s ignored: not an absolute path\n", value);
+    if (value[0] == '/' && strlen(value) < room)
+        memcpy(out, value, strlen(value) + 1);
+    else if (complains)
+        fprintf(stderr, "tidepool: %s=%s ignored: not an absolute path\n", name, value);
 }
 
 const tide_locate_environment *tide_locate_environment_get(void)
 {
-    if (!locate_environment_read) {
-        locate_environment_read = true;
-        locate_read_stager(secure_getenv("TIDEPOOL_STAGER"));
-        locate_environment.path = locate_copy(secure_getenv("PATH"));
-        locate_environment.libraries = locate_copy(secure_getenv("LD_LIBRARY_PATH"));
-        locate_environment.runtime = locate_copy_folder("XDG_RUNTIME_DIR");
-        locate_environment.temporary = locate_copy_folder("TMPDIR");
-        locate_read_keep_code(secure_getenv("TIDEPOOL_KEEP_CODE"));
-        locate_environment.verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
-    }
-    tide_assert(!locate_environment.none || locate_environment.stager == NULL);
-    return &locate_environment;
+    tide_locate_environment *to = &locate_environment;
+    if (locate_environment_read)
+        return to;
+    locate_environment_read = true;
+    const char *stager = secure_getenv("TIDEPOOL_STAGER");
+    to->none = stager != NULL && strcmp(stager, "none") == 0;
+    to->verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
+    locate_copy_list("PATH", to->path);
+    locate_copy_list("LD_LIBRARY_PATH", to->libraries);
+    locate_copy_absolute("TIDEPOOL_STAGER", to->stager, sizeof to->stager, !to->none);
+    locate_copy_absolute("TIDEPOOL_KEEP_CODE", to->keep_code, sizeof to->keep_code, true);
+    locate_copy_absolute("XDG_RUNTIME_DIR", to->runtime, sizeof to->runtime, false);
+    locate_copy_absolute("TMPDIR", to->temporary, sizeof to->temporary, false);
+    return to;
 }
 
 void tide_locate_environment_forget(void)
 {
-    char *copies[] = {locate_environment.stager,    locate_environment.path,
-                      locate_environment.runtime,   locate_environment.temporary,
-                      locate_environment.libraries, locate_environment.keep_code};
-    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
-        tide_os_free(copies[i]);
     locate_environment = (tide_locate_environment){0};
     locate_environment_read = false;
 }
@@ -235,7 +219,7 @@ bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room)
         snprintf(error, error_room, "no stager: TIDEPOOL_STAGER=none");
         return false;
     }
-    if (said->stager != NULL) {
+    if (said->stager[0] != '\0') {
         if (locate_try_place(said->stager, "", X_OK, path, room))
             return true;
         snprintf(error, error_room, "no stager: TIDEPOOL_STAGER=%.160s cannot be executed",

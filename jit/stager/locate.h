@@ -7,13 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { TIDE_LOCATE_LIST = 16384, TIDE_LOCATE_PATH = 4096, TIDE_LOCATE_FOLDER = 256 };
+
+/* "": not set, too long, or a value that cannot be used. */
 typedef struct tide_locate_environment {
-    char *stager;              /* TIDEPOOL_STAGER, when it can be used; NULL */
-    char *path, *libraries;    /* PATH, LD_LIBRARY_PATH */
-    char *runtime, *temporary; /* XDG_RUNTIME_DIR, TMPDIR; NULL unless absolute */
-    char *keep_code;           /* TIDEPOOL_KEEP_CODE; NULL unless absolute */
-    bool none;                 /* TIDEPOOL_STAGER=none: there is to be no stager */
-    bool verbose;              /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
+    char path[TIDE_LOCATE_LIST], libraries[TIDE_LOCATE_LIST]; /* "PATH=…", "LD_LIBRARY_PATH=…" */
+    char stager[TIDE_LOCATE_PATH];      /* TIDEPOOL_STAGER; absolute, as the next three */
+    char keep_code[TIDE_LOCATE_FOLDER]; /* TIDEPOOL_KEEP_CODE */
+    char runtime[TIDE_LOCATE_FOLDER], temporary[TIDE_LOCATE_FOLDER]; /* XDG_RUNTIME_DIR, TMPDIR */
+    bool none;    /* TIDEPOOL_STAGER=none: there is to be no stager */
+    bool verbose; /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
 } tide_locate_environment;
 
 /* Reads the environment, the first time only: while other threads run, a program's setenv may free

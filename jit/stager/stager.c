@@ -142,7 +142,6 @@ static bool stager_hear(const char *line)
     const char *error = stager_rest_of(line, "error ");
     if (error == NULL || !stager_is_printable(error))
         return stager_hear_ok(line);
-    stager_figures.failed++;
     stager_answer(TIDE_STAGER_FAILED, error);
     return true;
 }
@@ -186,15 +185,12 @@ static tide_stager_result stager_result_of_start(int number)
  * tools and libraries lie. */
 static int stager_start_in(const char *program, const char *directory)
 {
-    char path[4096], libraries[4096], temporary[TIDE_DIRECTORY_PATH + 16];
+    char temporary[TIDE_DIRECTORY_PATH + 16];
     const tide_locate_environment *said = tide_locate_environment_get();
-    char *environment[] = {path, temporary, "LANG=C", NULL, NULL};
+    char *environment[] = {(char *)(said->path[0] != '\0' ? said->path : "PATH=/usr/bin:/bin"),
+                           temporary, "LANG=C",
+                           said->libraries[0] != '\0' ? (char *)said->libraries : NULL, NULL};
     snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
-    snprintf(path, sizeof path, "PATH=%s", said->path != NULL ? said->path : "/usr/bin:/bin");
-    if (said->libraries != NULL) {
-        snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", said->libraries);
-        environment[3] = libraries;
-    }
     stager_greeted = false;
     return tide_process_start(&stager_child, program, directory, environment, said->verbose);
 }
@@ -279,7 +275,6 @@ bool tide_stager_submit(uint64_t request, const char *specs, size_t bytes)
     stager_request.answer = (tide_stager_answer){.request = request};
     stager_request.state = REQUEST_SENT;
     stager_since = stager_now();
-    stager_figures.requests++;
     TIDE_USDT(compile_begin, request, bytes);
     tide_stager_result started =
         stager_child.pid != 0 ? TIDE_STAGER_OK : stager_start(error, sizeof error);

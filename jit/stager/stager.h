@@ -49,10 +49,10 @@ void tide_stager_tend(void);
 void tide_stager_stop(void);
 
 typedef struct tide_stager_figures {
-    uint64_t started, requests, failed, late, died, garbage, idle;
+    uint64_t started, late, died, garbage, idle;
 } tide_stager_figures;
 
-/* started: processes; late, died, garbage, idle: why they went; failed: errors as answers. */
+/* started: processes; the others: why they went. */
 void tide_stager_figures_get(tide_stager_figures *out);
 
 /* What the last child that said hello calls itself; "" while none has. */
