@@ -33,7 +33,6 @@ void tide_runtime_attach(void)
     tide_level_set_undo(TIDE_UNDO_IMPORT, tide_import_undo);
 
     /* Foreign tensors outlive a pool that is only emptied: their owners still read them. */
-    tide_pool_add_ending((tide_pool_ending){.destroy = tide_import_finish});
     tide_pool_add_ending((tide_pool_ending){.destroy = tide_capture_finish});
     tide_pool_add_ending((tide_pool_ending){.empty = tide_ring_end, .destroy = tide_ring_end});
 }

@@ -144,7 +144,6 @@ static tide_status dlpack_check_import(const tide_pool *pool, const tide_dl_mana
     if (dlpack_type_named(tensor->dtype) == TIDE_NO_TYPE)
         return tide_fail(TIDE_ERROR_TYPE, call, "no type for code %u, %u bits, %u lanes",
                          tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
-    TIDE_FORWARD(tide_streams_quiet(pool, call));
     return tide_shape_length(tensor->ndim, tensor->shape, length, call);
 }
 

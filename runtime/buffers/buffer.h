@@ -30,13 +30,12 @@ size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles
 tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, const char *call);
 
 /* Gives back a buffer that was acquired just now and is not handed out after all. Unlike a release
- * it cannot be refused, and nothing is kept; what must not go before the host has waited, which a
- * capture forbids, stays live until that is over (runtime/device/later.h). */
+ * it cannot be refused, and nothing is kept. */
 void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle);
 
 /* A release on the stream, for whoever holds the buffer and ends: where it is refused, since the
- * device does not tell the stream's number or the process exits, nothing is kept, and where a graph
- * is captured it is put off. Nothing to do for a buffer that somebody has released already. */
+ * device does not tell the stream's number or the process exits, nothing is kept. Nothing to do for
+ * a buffer that somebody has released already. */
 void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stream);
 
 /* Says what is wrong with the handle, and counts it: who releases twice seldom looks at the

@@ -17,7 +17,7 @@
 #include "runtime/buffers/store/address.h"
 #include "runtime/buffers/store/depot.h"
 #include "runtime/device/budget.h"
-#include "runtime/device/later.h"
+#include "runtime/device/deferred.h"
 
 #define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
 
@@ -359,7 +359,7 @@ static void buffers_end(tide_buffers *buffers)
 {
     tide_assert(buffers->users == 0 && buffers->shares <= 1);
     tide_buffers_wait_for_visitors(buffers);
-    tide_depot_trim(buffers, 0, true, NULL);
+    tide_depot_trim(buffers, 0, true);
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
     tide_registry_lock();
     tide_buffers_delist(buffers);
@@ -386,7 +386,7 @@ static tide_status buffers_let_go(tide_buffers *buffers, bool *last)
     return status;
 }
 
-/* What is live, or draws, may be what was put off while a graph was captured. */
+/* What is live, or draws, may be what waits for work on the device. */
 tide_status tide_buffers_destroy(tide_buffers *buffers)
 {
     if (buffers == NULL)
@@ -395,7 +395,7 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
     TIDE_FORWARD(tide_registry_admit("tide_buffers_destroy")); /* it may have to wait for threads */
     bool last = false;
     tide_status status = buffers_let_go(buffers, &last);
-    if (status == TIDE_ERROR_STATE && tide_later_settle(buffers->device))
+    if (status == TIDE_ERROR_STATE && tide_deferred_settle(buffers->device, true))
         status = buffers_let_go(buffers, &last);
     if (last && status == TIDE_OK)
         buffers_end(buffers);
@@ -447,7 +447,7 @@ tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
     if (buffers == NULL || tide_buffers_of_ours(buffers, call) != TIDE_OK)
         return (tide_trim_summary){0};
-    tide_trim_summary summary = tide_depot_trim(buffers, at_min, false, NULL);
+    tide_trim_summary summary = tide_depot_trim(buffers, at_min, false);
     if (summary.slots != 0)
         tide_budget_trimmed(buffers->device);
     return summary;

@@ -33,8 +33,6 @@ tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
     if (count > 0)
         memset(out, 0, count * sizeof *out);
-    if (buffers != NULL) /* else what was acquired before a failure could not be released */
-        TIDE_FORWARD(tide_hand_over_quiet(buffers, call));
     if (!tide_buffer_want_own(buffers, bytes, call, &want))
         return tide_error_status();
     tide_magazine *magazine = tide_magazine_of(buffers);

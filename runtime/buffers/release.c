@@ -5,7 +5,6 @@
 #include "runtime/base/os.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffer.h"
-#include "runtime/device/later.h"
 
 /* ---- refused -------------------------------------------------------------------------------- */
 
@@ -88,7 +87,7 @@ TIDE_INLINE void release_ended(tide_buffers *buffers, tide_buffer_record *record
     bool keep = true;
     if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key))) {
         tide_hand_over_leave(record, passing, mark);
-        keep = mark != NULL;
+        keep = tide_hand_over_keeps(buffers, record->key, passing, mark);
     }
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, record->key)))
         tide_shim_dead(record->data, tide_handle_bytes(buffers, record));
@@ -100,7 +99,7 @@ TIDE_INLINE void release_ended(tide_buffers *buffers, tide_buffer_record *record
         tide_depot_release(buffers, magazine, slot, passing, keep);
 }
 
-/* On a lost device nothing is kept. */
+/* Not kept: on a lost device, or since the stream's own order is all there is. */
 static tide_status release_give_up(tide_buffers *buffers, tide_buffer_record *record,
                                    tide_buffer handle, void *stream, const char *call)
 {
@@ -120,33 +119,8 @@ static void release_give_up_on(tide_buffers *buffers, tide_buffer handle, void *
     (void)status;
 }
 
-/* A buffer that cannot be given up now; it stays live, so its instance stays, too. */
-typedef struct release_late {
-    tide_later later; /* first */
-    tide_buffers *buffers;
-    tide_buffer handle;
-} release_late;
-
-static void release_go(tide_device *device, tide_later *later)
-{
-    release_late *late = (release_late *)(void *)later;
-    tide_assert(late->buffers->device == device);
-    release_give_up_on(late->buffers, late->handle, device->service);
-    tide_os_free(late);
-}
-
-/* Without memory for that it stays live for good. */
-static void release_put_off(tide_buffers *buffers, tide_buffer handle)
-{
-    release_late *late = tide_os_resize(NULL, sizeof *late);
-    if (late == NULL)
-        return;
-    *late = (release_late){.buffers = buffers, .handle = handle};
-    tide_later_put_off(buffers->device, &late->later, release_go);
-}
-
 /* May the memory go on the stream? Where no stream gives it back it goes at once, so the host waits
- * for what the buffer was used for before. False: it cannot. */
+ * for what the buffer was used for before. False: it cannot, since the stream is captured. */
 static bool release_may_go(const tide_buffers *buffers, unsigned key, void *stream)
 {
     return tide_buffer_plain(buffers, key) || tide_hand_over_goes_by_stream(buffers, key) ||
@@ -157,10 +131,8 @@ static void release_end(tide_buffers *buffers, tide_buffer handle, void *stream)
 {
     const tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
     tide_assert(tide_handle_live(record));
-    if (release_may_go(buffers, record->key, stream))
+    if (release_may_go(buffers, record->key, stream)) /* else it stays live for good */
         release_give_up_on(buffers, handle, stream);
-    else
-        release_put_off(buffers, handle);
 }
 
 void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
@@ -171,9 +143,7 @@ void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
 void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stream)
 {
     tide_status status = tide_buffer_release_on(buffers, handle, stream);
-    if (TIDE_UNLIKELY(status == TIDE_ERROR_STATE))
-        release_put_off(buffers, handle);
-    else if (TIDE_UNLIKELY(status != TIDE_OK && status != TIDE_ERROR_STALE))
+    if (TIDE_UNLIKELY(status != TIDE_OK && status != TIDE_ERROR_STALE))
         release_end(buffers, handle, stream);
 }
 

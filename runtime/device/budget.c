@@ -8,7 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
-#include "runtime/device/later.h"
+#include "runtime/device/deferred.h"
 #include "runtime/device/limit.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
@@ -97,25 +97,10 @@ static bool budget_asks_program(const tide_device *device)
     return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
 }
 
-void tide_budget_watch(const tide_device *device, tide_shortage *shortage)
-{
-    tide_assert(shortage->asked <= ASKED_AGAIN_MAX);
-    shortage->settled = __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST);
-}
-
-/* Is there something to take, or has another thread just taken it? */
-static bool budget_is_put_off(const tide_device *device, const tide_shortage *shortage)
-{
-    return __atomic_load_n(&device->later, __ATOMIC_SEQ_CST) != NULL ||
-           __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 ||
-           __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != shortage->settled;
-}
-
-bool tide_budget_asks(const tide_device *device, tide_status status, const tide_shortage *shortage)
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned asked)
 {
     return !device->host && (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
-           shortage->asked < ASKED_AGAIN_MAX &&
-           (budget_asks_program(device) || budget_is_put_off(device, shortage));
+           asked < ASKED_AGAIN_MAX && (budget_asks_program(device) || tide_deferred_any(device));
 }
 
 /* The function that is to be called, and what it is to get: of one setting. */
@@ -128,11 +113,11 @@ static tide_device_full_function budget_function(tide_device *device, void **use
     return function;
 }
 
-bool tide_budget_ask(tide_device *device, size_t bytes, tide_shortage *shortage)
+bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *asked)
 {
     void *user = NULL;
-    tide_assert(shortage->asked < ASKED_AGAIN_MAX);
-    if (tide_later_settle(device) || tide_later_others(device, shortage->settled))
+    tide_assert(*asked < ASKED_AGAIN_MAX);
+    if (tide_deferred_settle(device, true))
         return true;
     tide_device_full_function function =
         budget_asks_program(device) ? budget_function(device, &user) : NULL;
@@ -141,7 +126,7 @@ bool tide_budget_ask(tide_device *device, size_t bytes, tide_shortage *shortage)
     tide_device_count(&device->asked);
     budget_asking = true;
     tide_outside outside = tide_outside_enter();
-    bool again = function(device, bytes, shortage->asked++, user);
+    bool again = function(device, bytes, (*asked)++, user);
     tide_outside_leave(outside);
     budget_asking = false;
     return again;
@@ -150,7 +135,7 @@ bool tide_budget_ask(tide_device *device, size_t bytes, tide_shortage *shortage)
 void tide_budget_trimmed(tide_device *device)
 {
     if (device->methods->trim != NULL && !tide_device_lost(device))
-        (void)device->methods->trim(device, 0, false);
+        (void)device->methods->trim(device, 0);
 }
 
 /* ---- what the program sets and asks ------------------------------------------------------- */
@@ -215,9 +200,9 @@ tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *ou
 tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes)
 {
     TIDE_FORWARD(budget_hold(device, "tide_device_memory_trim"));
-    (void)tide_later_settle(device);
+    (void)tide_deferred_settle(device, true);
     tide_status status =
-        device->methods->trim != NULL ? device->methods->trim(device, keep_bytes, true) : TIDE_OK;
+        device->methods->trim != NULL ? device->methods->trim(device, keep_bytes) : TIDE_OK;
     tide_device_drop(device);
     return status;
 }

@@ -16,21 +16,13 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
 /* The message of who then gives up, for the host and for any other device. TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
-/* What who wants memory remembers from one try to the next. */
-typedef struct tide_shortage {
-    unsigned asked;   /* times that the program was asked, at first 0                 */
-    uint32_t settled; /* what others had given back before the last try (device->settled) */
-} tide_shortage;
-
-/* Before each try after which one may ask. */
-void tide_budget_watch(const tide_device *device, tide_shortage *shortage);
-
 /* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?
- * ask: where no lock is held, and what wants the memory is shut. What was put off goes first
- * (runtime/device/later.h), also where another thread has it in hand; where nothing was, the
- * program is asked, and counted. True: something was given back. */
-bool tide_budget_asks(const tide_device *device, tide_status status, const tide_shortage *shortage);
-bool tide_budget_ask(tide_device *device, size_t bytes, tide_shortage *shortage);
+ * ask: where no lock is held, and what wants the memory is shut. Deferred releases go first
+ * (runtime/device/deferred.h); where there were none, the program is asked, and counted in `asked`,
+ * at first 0. True: something was given back. Where two threads find no memory at once, one of them
+ * may be refused what the other's wait has just given back. */
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned asked);
+bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *asked);
 
 /* Free memory that the driver keeps goes back to the system, without a wait. */
 void tide_budget_trimmed(tide_device *device);

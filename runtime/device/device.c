@@ -16,7 +16,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/device/later.h"
+#include "runtime/device/deferred.h"
 
 /* Every device ever opened except the host. Guarded by the registry; never freed.
  *
@@ -266,19 +266,18 @@ static void device_let_go(tide_device *device)
     device_end(device);
 }
 
-/* What was put off goes if it can. Held meanwhile, but only then: others would be refused to close
- * the device. */
+/* Deferred releases are waited for by the last close, for some hold the device. Held meanwhile. */
 static void device_settle(tide_device *device)
 {
     tide_registry_lock();
-    bool any = device_check_open(device, "tide_device_close") == TIDE_OK &&
-               __atomic_load_n(&device->later, __ATOMIC_RELAXED) != NULL;
+    bool any = device_check_open(device, "tide_device_close") == TIDE_OK && device->opened == 1 &&
+               tide_deferred_any(device);
     if (any)
         tide_device_hold_again(device);
     tide_registry_unlock();
     if (!any)
         return;
-    (void)tide_later_settle(device);
+    tide_deferred_end(device);
     tide_device_drop(device);
 }
 
@@ -373,6 +372,18 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
         return tide_device_no_number(call);
     TIDE_FORWARD(tide_device_answers(device, call));
     return tide_device_no_number(call);
+}
+
+tide_status tide_device_check_captures(tide_device *device, void *stream, tide_device *other,
+                                       void *other_stream, const char *call)
+{
+    if (device == other && stream == other_stream)
+        return TIDE_OK;
+    bool captured = device->methods->capturing(device, stream);
+    if (captured == other->methods->capturing(other, other_stream))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p, and not on %p",
+                     captured ? stream : other_stream, captured ? other_stream : stream);
 }
 
 /* ---- what is known of it ------------------------------------------------------------------ */

@@ -43,9 +43,8 @@ typedef struct tide_device_methods {
                             size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 
-    /* Free memory beyond `keep` bytes goes back to the system. `wait`: memory that work in flight
-     * uses last goes, too. NULL where nothing is kept. */
-    tide_status (*trim)(tide_device *device, size_t keep, bool wait);
+    /* Free memory beyond `keep` bytes goes back to the system. NULL where nothing is kept. */
+    tide_status (*trim)(tide_device *device, size_t keep);
 
     /* NULL: there is no pool of the driver's. */
     tide_status (*reserved)(tide_device *device, tide_reserved *out);
@@ -68,8 +67,8 @@ typedef struct tide_device_methods {
                         size_t bytes);
 
     /* A copy from memory of another device of the same back end, behind the work that is queued on
-     * either stream now; the other's stream goes on behind it. Both are captured alike. When it
-     * fails no copy is under way. NULL: there is none. */
+     * either stream now; the other's stream goes on behind it. When it fails no copy is under way.
+     * NULL: there is none. */
     tide_status (*copy_between)(tide_device *device, void *stream, void *to, tide_device *other,
                                 void *other_stream, const void *from, size_t bytes);
 
@@ -81,19 +80,15 @@ typedef struct tide_device_methods {
      * one event. */
     tide_status (*order)(tide_device *device, void *before, void *after);
 
-    /* The host waits for the stream; for all streams of the device. (OpenCL has no call for the
-     * latter: there it is all streams that we know. CUDA: TIDE_ERROR_STATE while a graph is
-     * captured that we know of, for the wait would end that capture.) */
+    /* The host waits for the stream; for all streams of the device. The latter ends captures, so
+     * it is for a device that is being closed only. */
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
-    /* A capture was noted (`captures` below) that waits for all streams may not have seen: returns
-     * when none of those goes on. NULL: such a wait ends no capture. */
-    void (*capture_noted)(tide_device *device);
-
-    /* mark: marks a place in a stream. mark_done: has the stream passed it? Never waits; false
-     * while a graph is captured. mark_wait: the host waits for it. mark_drop: the caller forgets
-     * it; the device may use it for another place. */
+    /* mark: an event behind the work that is queued on the stream now; NULL with a message:
+     * TIDE_ERROR_STATE while the stream is captured. mark_done: has the stream passed it? Never
+     * waits. mark_wait: the host waits for it. mark_drop: the caller forgets it; the device may use
+     * it again. */
     void *(*mark)(tide_device *device, void *stream);
     bool (*mark_done)(tide_device *device, void *mark);
     tide_status (*mark_wait)(tide_device *device, void *mark);
@@ -103,18 +98,17 @@ typedef struct tide_device_methods {
      * has NULL here. */
     tide_status (*mark_follow)(tide_device *device, void *mark, void *stream);
 
-    /* Is work on the stream recorded into a graph now? Then nothing may be allocated. */
+    /* Is work on the stream recorded into a graph now? For calls that are rare. */
     bool (*capturing)(tide_device *device, void *stream);
 
-    /* The number of the graph that work on the stream is recorded into now, of all devices of the
-     * back end. 0: none; TIDE_CAPTURE_FAILED: one that has failed, in which no stream may be
-     * ordered any more; TIDE_CAPTURE_BESIDE: none, but it is a legacy stream, on which no event can
-     * be recorded while any blocking stream is captured. NULL where nothing is captured. */
-    uint64_t (*capture_number)(tide_device *device, void *stream);
-
-    /* A number that no other stream ever had, even where the driver uses a handle again. 0, with a
-     * message: no such stream (TIDE_ERROR_ARGUMENT), or the driver does not tell. */
+    /* Tells a stream from all others that are there; the driver is not asked where a handle does
+     * that. 0, with a message: no such stream (TIDE_ERROR_ARGUMENT), or the driver does not tell. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
+
+    /* The driver's own number of the stream, which no other stream ever had; TIDE_STREAM_UNASKED
+     * while it is captured, for the question would end that. 0, with a message, as above. For pools
+     * that are checked. NULL: stream_number tells. */
+    uint64_t (*stream_check)(tide_device *device, void *stream);
 
     /* Whoever uses a stream for longer than a call says so, by its number, and says when that is
      * over: the program may let go of its own handle meanwhile. NULL where streams are not counted:
@@ -159,13 +153,11 @@ struct tide_device {
     bool lost;                           /* atomic */
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
-    uint32_t captures;                   /* that pools have noted and that have not ended; atomic */
-    uint32_t ipc_opened;      /* memory of other processes that is open, a hold each; atomic */
-    void *kernels;            /* for frames, which policy has made: jit/kernels; atomic */
-    struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
-    uint32_t settling;        /* threads that have some of it in hand; atomic              */
-    uint32_t settled;         /* times that a thread has let some of it go; atomic; wraps  */
-    uint32_t opened;          /* how often; under the registry's lock, as are the next two */
+    uint32_t ipc_opened; /* memory of other processes that is open, a hold each; atomic */
+    void *kernels;       /* for frames, which policy has made: jit/kernels; atomic */
+    uint32_t graphs;     /* captures that the library was told of and that have not ended; atomic */
+    struct tide_deferred *deferred; /* runtime/device/deferred.h; atomic */
+    uint32_t opened;                /* how often; under the registry's lock, as are the next two */
     bool busy; /* one thread opens or closes it, or has been told to: runtime/device/device.c */
     tide_device *next;
     size_t bytes;
@@ -221,13 +213,12 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
                                     uint64_t *number);
 
 /* runtime/device/over.c
- * Waits for all streams, a stream, a mark: for what must not go before that is over. False: a graph
- * is captured (TIDE_ERROR_STATE), and what waits is put off. True: it is over; or the wait has
- * failed twice, since an error may pass, and nobody can tell when one would succeed; or the device
- * is lost; or exit has begun. In the last case nobody has waited: memory of the device may be given
- * back, since it stays with the driver then, but nothing that is somebody else's
- * (tide_device_unwatched, asked afterwards). */
-bool tide_device_all_over(tide_device *device);
+ * Waits for a stream, or a mark, on behalf of what must not go before that is over. An error may
+ * pass, so a wait that fails is tried once more. False: the stream is captured (TIDE_ERROR_STATE).
+ * True: it is over, or nobody can tell when a wait would succeed, or the device is lost, or exit has
+ * begun. In the last case nobody has waited: memory of the device may be given back, since it stays
+ * with the driver then, but nothing that is somebody else's (tide_device_unwatched, asked
+ * afterwards). */
 bool tide_device_stream_over(tide_device *device, void *stream);
 bool tide_device_mark_over(tide_device *device, void *mark);
 
@@ -241,21 +232,21 @@ static inline void tide_device_keep_stream(tide_device *device, uint64_t number,
         device->methods->stream_keep(device, number, keep);
 }
 
-/* What `capture_number` answers beside numbers of graphs. */
-#define TIDE_CAPTURE_FAILED UINT64_MAX
-#define TIDE_CAPTURE_BESIDE (UINT64_MAX - 1)
+enum { TIDE_STREAM_UNASKED = 1 };
 
-/* Is what is queued on both streams recorded into the same graph, or into none? Only then may one
- * wait for the other: else a stream would be drawn into a capture, or a capture end. The devices
- * are of one back end. */
-static inline bool tide_device_captured_alike(tide_device *device, void *stream, tide_device *other,
-                                              void *other_stream)
+/* In place of a stream that is gone: what is given back behind it goes when the device is closed. */
+#define TIDE_STREAM_GONE ((void *)(uintptr_t)4)
+
+/* A stream that is captured can wait for none that is not, nor the other way round: the capture
+ * would end. TIDE_ERROR_STATE where one of the two is captured. */
+tide_status tide_device_check_captures(tide_device *device, void *stream, tide_device *other,
+                                       void *other_stream, const char *call);
+
+/* May the stream be captured, as far as the library was told? Asks the driver only then. */
+static inline bool tide_device_told_capturing(tide_device *device, void *stream)
 {
-    if (device->methods->capture_number == NULL || (device == other && stream == other_stream))
-        return true;
-    uint64_t number = device->methods->capture_number(device, stream);
-    return number < TIDE_CAPTURE_BESIDE &&
-           number == other->methods->capture_number(other, other_stream);
+    return TIDE_UNLIKELY(__atomic_load_n(&device->graphs, __ATOMIC_RELAXED) != 0) &&
+           device->methods->capturing(device, stream);
 }
 
 /* CUDA: a handle that stands for the default stream of whatever thread uses it. */

@@ -8,6 +8,8 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/device/deferred.h"
 #include "runtime/pool/change.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
@@ -15,18 +17,6 @@
 #include "runtime/pool/row.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
-
-struct tide_capture {
-    tide_later later;    /* first */
-    tide_device *device; /* held */
-    size_t count, room;
-    tide_export *held[];
-};
-
-static tide_capture *capture_with_room(tide_capture *old, size_t room)
-{
-    return tide_os_resize(old, offsetof(tide_capture, held) + room * sizeof(tide_export *));
-}
 
 /* ---- begin ---------------------------------------------------------------------------------- */
 
@@ -59,14 +49,6 @@ static tide_status capture_order(tide_pool *pool, const char *call)
     return tide_streams_finish(pool, TIDE_OK, call);
 }
 
-/* Nobody waits for all streams of the device from now on. */
-static void capture_note(tide_device *device)
-{
-    __atomic_fetch_add(&device->captures, 1, __ATOMIC_SEQ_CST);
-    if (device->methods->capture_noted != NULL)
-        device->methods->capture_noted(device);
-}
-
 tide_status tide_capture_begin(tide_pool *pool)
 {
     const char *call = "tide_capture_begin";
@@ -74,7 +56,7 @@ tide_status tide_capture_begin(tide_pool *pool)
     TIDE_FORWARD(capture_check_begin(pool, call));
     tide_pool_core *core = pool->core;
     TIDE_FORWARD(capture_order(pool, call));
-    tide_capture *capture = capture_with_room(NULL, 0);
+    tide_capture *capture = tide_os_resize(NULL, sizeof *capture);
     if (capture == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a capture of '%s'", core->name);
     *capture = (tide_capture){.device = core->device};
@@ -85,7 +67,7 @@ tide_status tide_capture_begin(tide_pool *pool)
     core->capture = capture;
     tide_change_end(core, before);
     tide_assert_valid(pool);
-    capture_note(core->device);
+    __atomic_fetch_add(&core->device->graphs, 1, __ATOMIC_RELAXED);
     return TIDE_OK;
 }
 
@@ -113,12 +95,12 @@ static size_t capture_count(const tide_pool_core *core)
  * false; what was taken stays taken. */
 static bool capture_take(tide_pool *pool, tide_capture *capture, tide_row *row, tide_slot *slot)
 {
-    tide_export *exported = tide_export_slot(pool, row, slot);
+    tide_export *exported =
+        tide_capture_make_room(capture, 1) ? tide_export_slot(pool, row, slot) : NULL;
     if (exported == NULL)
         return false;
-    tide_assert(capture->count < capture->room);
     exported->captured = true;
-    capture->held[capture->count++] = exported;
+    (void)tide_capture_keep(capture, exported);
     if (slot >= row->shelf->next)
         tide_export_settle(pool, row, slot);
     return true;
@@ -147,87 +129,52 @@ static bool capture_take_all(tide_pool *pool, tide_capture *capture)
 
 static void capture_ended(tide_pool_core *core)
 {
-    uint32_t before = __atomic_fetch_sub(&core->device->captures, 1, __ATOMIC_RELAXED);
+    uint32_t before = __atomic_fetch_sub(&core->device->graphs, 1, __ATOMIC_RELAXED);
     tide_assert(before > 0 && core->capture != NULL);
     (void)before;
+    tide_device_hold_again(core->device);
     core->capture = NULL;
-}
-
-static tide_status capture_check_end(const tide_pool *pool, const char *call)
-{
-    const tide_pool_core *core = pool->core;
-    if (core->capture == NULL)
-        return tide_fail(TIDE_ERROR_STATE, call, "no capture of pool '%s' has begun", core->name);
-    return tide_streams_quiet(pool, call); /* marks are left in the stream */
 }
 
 tide_capture *tide_capture_end(tide_pool *pool)
 {
     const char *call = "tide_capture_end";
-    if (tide_pool_use_or_report(pool, call) != TIDE_OK || capture_check_end(pool, call) != TIDE_OK)
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK)
         return NULL;
     tide_pool_core *core = pool->core;
-    size_t count = core->capture->count + capture_count(core); /* it may have failed before */
-    tide_capture *capture = capture_with_room(core->capture, count);
+    tide_capture *capture = core->capture;
     if (capture == NULL) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu arrays of a graph", count);
+        tide_fail(TIDE_ERROR_STATE, call, "no capture of pool '%s' has begun", core->name);
         return NULL;
     }
-    core->capture = capture;
-    capture->room = count;
-    if (!capture_take_all(pool, capture)) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for an array of a graph");
+    if (!tide_capture_make_room(capture, capture_count(core)) || !capture_take_all(pool, capture)) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the %zu arrays of a graph",
+                  capture->count + capture_count(core));
         return NULL;
     }
-    tide_device_hold_again(capture->device);
     capture_ended(core);
-    tide_shut was = tide_pool_shut(pool);
-    (void)tide_later_settle(capture->device); /* the capture may be what kept it from going */
-    tide_pool_open_again(pool, was);
     return capture;
 }
 
 /* ---- drop ----------------------------------------------------------------------------------- */
 
-static void capture_go(tide_device *device, tide_later *later)
+static void capture_go(tide_device *device, tide_deferred *deferred)
 {
-    tide_capture *capture = (tide_capture *)(void *)later;
-    (void)device;
+    tide_capture *capture = (tide_capture *)(void *)deferred;
     for (size_t i = 0; i < capture->count; i++)
         tide_export_drop(capture->held[i]);
+    tide_os_free(capture->held);
     tide_os_free(capture);
-}
-
-/* The service stream, by which it all goes, comes after what is queued on the stream now; else the
- * host waits. False: it cannot. */
-static bool capture_follow(tide_device *device, void *stream)
-{
-    return !device->methods->capturing(device, stream) &&
-           (device->methods->order(device, stream, device->service) == TIDE_OK ||
-            tide_device_stream_over(device, stream));
-}
-
-/* Everything goes back behind what is queued on the stream now, if that is known. */
-static void capture_give_back(tide_capture *capture, bool known, void *stream)
-{
-    tide_device *device = capture->device;
-    if (known && capture_follow(device, stream))
-        capture_go(device, &capture->later);
-    else
-        tide_later_put_off(device, &capture->later, capture_go);
+    tide_device_drop(device);
 }
 
 void tide_capture_finish(tide_pool *pool)
 {
     tide_capture *capture = pool->core->capture;
-    void *stream = NULL;
     if (capture == NULL)
         return;
     capture_ended(pool->core);
-    bool known = tide_streams_last(pool, &stream);
-    tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    capture_give_back(capture, known, stream);
-    tide_pool_open_again(pool, was);
+    tide_deferred_put(capture->device, tide_streams_last(pool), &capture->deferred, capture_go);
 }
 
 tide_status tide_capture_drop(tide_capture *capture, void *stream)
@@ -239,12 +186,11 @@ tide_status tide_capture_drop(tide_capture *capture, void *stream)
     if (!tide_device_lost(device) && device->methods->capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p of device %s",
                          stream, device->name);
-    uint64_t number;
-    if (!tide_device_lost(device) &&
-        tide_device_find_stream(device, stream, call, &number) != TIDE_OK &&
-        !tide_device_lost(device))
-        return tide_error_status();
-    capture_give_back(capture, true, stream);
+    if (tide_device_exiting(device) && !tide_device_lost(device))
+        return tide_device_answers(device, call);
+    tide_device_hold_again(device); /* the capture's own goes */
+    tide_deferred_put(device, stream, &capture->deferred, capture_go);
+    (void)tide_deferred_settle(device, false);
     tide_device_drop(device);
     return TIDE_OK;
 }

@@ -183,12 +183,9 @@ typedef struct tide_pool_headers {
 typedef struct tide_pool_streams {
     void *own;
     uint64_t own_number;
+    uint64_t own_checked; /* the driver's number of it, where the pool is checked; 0: nobody asks */
     tide_foreign foreign[TIDE_FOREIGN_MAX];
-    uint32_t foreign_count;               /* while there are any, no fast path may pass */
-    tide_foreign apart[TIDE_FOREIGN_MAX]; /* captured when they were to be joined: waited for when
-                                             none is any more */
-    uint32_t apart_count;
-    bool unordered; /* work in flight could neither be ordered nor waited for: no acquires */
+    uint32_t foreign_count; /* while there are any, no fast path may pass */
 } tide_pool_streams;
 
 typedef struct tide_pool_rows {
@@ -230,7 +227,6 @@ typedef struct tide_pool_core {
     tide_pool_rows rows;
 
     /* What rooms above keep in a pool, and end with it (tide_pool_ending). */
-    struct tide_import *leaving;   /* a device's foreign tensors to be given back, oldest first */
     struct tide_pinned_ring *ring; /* pinned memory for copies, or NULL */
     struct tide_capture *capture;  /* begun and not ended, or NULL */
 } tide_pool_core;

@@ -2,7 +2,10 @@
 /* Memory of a slot that is exported: taken from the pool, held, given back or taken again. */
 #include "runtime/pool/export.h"
 
+#include <tidepool/device.h>
+
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffer.h"
 #include "runtime/buffers/buffers.h"
@@ -60,30 +63,13 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     return exported;
 }
 
-/* The host waits for the pool's last use only where no stream can. No mark lies in a capture, so it
- * can always be waited for. */
-static void export_pass_mark(const tide_export *exported)
-{
-    tide_device *device = exported->device;
-    tide_assert(exported->mark != NULL);
-    if (device->methods->mark_follow == NULL ||
-        device->methods->mark_follow(device, exported->mark, device->service) != TIDE_OK) {
-        bool over = tide_device_mark_over(device, exported->mark);
-        tide_assert(over);
-        (void)over;
-    }
-    device->methods->mark_drop(device, exported->mark);
-}
-
-/* The pool and its stream may be gone. */
+/* The pool and its stream may be gone; all that they queued is over. */
 static void export_give_back(tide_export *exported)
 {
     tide_device *device = exported->device;
     tide_assert(exported->holders == 0 && exported->data != NULL);
     if (device->host) /* what a checked pool forbade beyond the array's end */
         tide_shim_release(exported->data, exported->bytes);
-    if (exported->mark != NULL)
-        export_pass_mark(exported);
     if (exported->buffers != NULL) {
         tide_buffer_give_back(exported->buffers, exported->buffer, device->service);
         tide_buffers_drop(exported->buffers);
@@ -103,38 +89,51 @@ void tide_export_drop(tide_export *exported)
         export_give_back(exported);
 }
 
-static void export_go(tide_device *device, tide_later *later)
+static void export_go(tide_device *device, tide_deferred *deferred)
 {
-    tide_export *exported = (tide_export *)(void *)later;
+    tide_export *exported = (tide_export *)(void *)deferred;
     tide_assert(exported->device == device);
     (void)device;
     tide_export_drop(exported);
 }
 
-void tide_export_put_off(tide_export *exported)
+void tide_export_drop_behind(tide_export *exported, void *stream)
 {
-    tide_later_put_off(exported->device, &exported->later, export_go);
+    tide_deferred_put(exported->device, stream, &exported->deferred, export_go);
 }
 
-/* Without a mark the host waits now. False: what the pool queued has no end that is known. */
-static bool export_leave_mark(const tide_pool *pool, tide_export *exported)
+bool tide_capture_make_room(tide_capture *capture, size_t more)
 {
-    tide_device *device = exported->device;
-    void *stream = NULL;
-    tide_assert(exported->mark == NULL); /* the position lets go once */
-    if (!device->host && !tide_streams_last(pool, &stream))
+    size_t wanted = capture->count + more;
+    if (wanted <= capture->room)
+        return true;
+    wanted = wanted > 2 * capture->room ? wanted : 2 * capture->room;
+    tide_export **held = tide_os_resize(capture->held, wanted * sizeof(tide_export *));
+    if (held == NULL)
         return false;
-    exported->mark = device->methods->mark(device, stream);
-    return device->host || exported->mark != NULL || tide_streams_over(pool, stream);
+    capture->held = held;
+    capture->room = wanted;
+    return true;
+}
+
+bool tide_capture_keep(tide_capture *capture, tide_export *exported)
+{
+    if (!tide_capture_make_room(capture, 1))
+        return false;
+    tide_assert(capture->count < capture->room);
+    capture->held[capture->count++] = exported;
+    return true;
 }
 
 void tide_export_drop_of_pool(tide_pool *pool, tide_export *exported)
 {
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    if (export_leave_mark(pool, exported))
+    if (exported->device->host) {
         tide_export_drop(exported);
-    else
-        tide_export_put_off(exported);
+    } else if (pool->core->capture == NULL || !tide_capture_keep(pool->core->capture, exported)) {
+        tide_export_drop_behind(exported, tide_streams_last(pool));
+        (void)tide_deferred_settle(pool->core->device, false);
+    }
     tide_pool_open_again(pool, was);
 }
 
@@ -161,6 +160,6 @@ void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_memory_hold(&core->memory, exported->bytes);
     tide_device_drop(exported->device);
     tide_os_free(exported);
-    tide_streams_follow(pool); /* what the consumer did is before the pool's stream */
+    (void)tide_streams_finish(pool, TIDE_OK, "tide_acquire"); /* after the consumer's */
     tide_pool_tell(pool, TIDE_POOL_RETURNED, row, record->bytes, 0, (tide_place){TIDE_NOWHERE});
 }

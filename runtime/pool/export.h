@@ -5,29 +5,42 @@
  * it next needs memory: if it is the last holder, the memory simply becomes the slot's again; else
  * it is freed by whoever is last, on whatever thread, through its device.
  *
- * On a device: what the pool queued on the memory is before a mark that the position leaves when it
- * lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to have
- * finished, or ordered before the pool's stream, when it runs the deleter (<tidepool/array.h>).
- * The memory goes by the device's service stream: of the pool's nobody knows whether it is still
- * there, and the legacy stream may not be used beside captures. */
+ * On a device the position lets go when what the pool has queued on the memory is over
+ * (runtime/device/deferred.h). What a consumer queued itself it has to have finished, or ordered
+ * before the pool's stream, when it runs the deleter (<tidepool/array.h>). So the memory goes by the
+ * device's service stream, at once: of the pool's nobody knows whether it is still there. */
 #ifndef TIDEPOOL_RUNTIME_POOL_EXPORT_H
 #define TIDEPOOL_RUNTIME_POOL_EXPORT_H
 
-#include "runtime/device/later.h"
+#include "runtime/device/deferred.h"
 #include "runtime/pool/row.h"
 
 typedef struct tide_export {
-    tide_later later; /* first */
-    uint32_t holders; /* atomic */
+    tide_deferred deferred; /* first */
+    uint32_t holders;       /* atomic */
     void *data;
     size_t bytes, capacity;
     tide_device *device;   /* held */
     tide_buffers *buffers; /* held; where the memory goes back to, NULL: the device */
     tide_buffer buffer;
-    void *mark;    /* where the pool's own use ends; NULL while it goes on */
     bool captured; /* a graph may have used it where no stream of the pool saw: never the slot's
                       again */
 } tide_export;
+
+/* What a captured graph uses: a hold on each (runtime/graph/capture.c). */
+struct tide_capture {
+    tide_deferred deferred; /* first */
+    tide_device *device;    /* held, once it has ended */
+    size_t count, room;
+    tide_export **held;
+};
+
+/* Room for so many more. */
+bool tide_capture_make_room(struct tide_capture *capture, size_t more);
+
+/* Memory that a slot of a captured pool has given up: the graph may use it, so the slot's hold is the
+ * capture's now. False: no memory. */
+bool tide_capture_keep(struct tide_capture *capture, tide_export *exported);
 
 /* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there
  * is no memory for the descriptor; then nothing has changed. */
@@ -38,8 +51,8 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
 tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
                               const tide_slot_record *record);
 
-/* A holder lets go when the host has waited for the device. */
-void tide_export_put_off(tide_export *exported);
+/* A holder lets go behind the work that is queued on the stream. */
+void tide_export_drop_behind(tide_export *exported, void *stream);
 
 /* One holder less. Any thread, even after the pool is gone. */
 void tide_export_drop(tide_export *exported);

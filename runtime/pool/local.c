@@ -11,7 +11,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread.h"
 #include "runtime/pool/pool.h"
-#include "runtime/pool/streams.h"
 
 static _Thread_local tide_pool *local_pool;
 
@@ -143,7 +142,6 @@ static tide_status local_check_end(const tide_device *device, const char *call)
         if (!tide_at_root(one->pool))
             return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
                              one->pool->core->name, tide_depth(one->pool));
-        TIDE_FORWARD(tide_streams_let_go(one->pool, call));
     }
     return TIDE_OK;
 }

@@ -31,23 +31,25 @@ static size_t memory_round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* Work that no stream orders may still use it, and the host cannot wait. Without memory for a
- * descriptor it is leaked. */
-static void memory_put_off(tide_pool *pool, const tide_row *row, const tide_slot *slot,
-                           const tide_slot_record *record)
+/* What a graph may use goes with it, and what no stream orders when the device is closed. Without
+ * memory for a descriptor it is leaked. */
+static void memory_set_aside(tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                             const tide_slot_record *record)
 {
     tide_export *given_up = tide_export_make(pool, row, slot->data, record);
-    if (given_up != NULL)
-        tide_export_put_off(given_up);
+    if (given_up == NULL)
+        return;
+    if (pool->core->capture == NULL || !tide_capture_keep(pool->core->capture, given_up))
+        tide_export_drop_behind(given_up, TIDE_STREAM_GONE);
 }
 
 static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_slot *slot,
                              const tide_slot_record *record)
 {
-    void *stream = pool->core->streams.own;
+    void *stream = row->device->host ? NULL : tide_streams_last(pool);
     tide_assert(slot->data != NULL && record->bytes > 0);
-    if (!row->device->host && !tide_streams_last(pool, &stream)) {
-        memory_put_off(pool, row, slot, record);
+    if (!row->device->host && (pool->core->capture != NULL || stream == TIDE_STREAM_GONE)) {
+        memory_set_aside(pool, row, slot, record);
         return;
     }
     if (record->buffer.generation == 0) {
@@ -191,13 +193,12 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
 /* Somebody gives memory of the device back: buffers what they have cached, then whoever is
  * asked. */
 static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes, tide_status status,
-                             tide_shortage *shortage)
+                             unsigned *asked)
 {
-    const tide_hand_over passing = {pool->core->streams.own, pool->core->streams.own_number};
     tide_assert(!device->host);
     tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
-    bool any = tide_depot_press(device, &passing) || (tide_budget_asks(device, status, shortage) &&
-                                                      tide_budget_ask(device, bytes, shortage));
+    bool any = tide_depot_press(device) ||
+               (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, bytes, asked));
     tide_pool_open_again(pool, was);
     return any;
 }
@@ -207,28 +208,25 @@ tide_status tide_memory_allocate(tide_pool *pool, tide_device *device, int memor
                                  size_t align, void **data)
 {
     void *stream = pool->core->streams.own;
-    tide_shortage shortage = {0};
+    unsigned asked = 0;
     for (unsigned tries = 1;; tries++) {
-        tide_budget_watch(device, &shortage);
         tide_status status = tide_budget_allocate(device, stream, memory, bytes, align, data);
         bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
         if (!none || device->host || tries == TRIES_MAX ||
-            !memory_make_room(pool, device, bytes, status, &shortage))
+            !memory_make_room(pool, device, bytes, status, &asked))
             return status;
     }
 }
 
-/* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
+/* Memory of the row's device. */
 static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size_t bytes,
                                       size_t align, const char *call, tide_buffer *buffer,
                                       void **data)
 {
     const tide_pool_core *core = pool->core;
     tide_device *device = row->device;
-    if (!device->host) {
+    if (!device->host)
         TIDE_FORWARD(tide_streams_own(pool, call));
-        TIDE_FORWARD(tide_streams_quiet(pool, call));
-    }
     if (memory_draws_buffers(core, row, align))
         return memory_draw_buffer(pool, bytes, call, buffer, data);
     memory_ask_program(pool, row, bytes);
@@ -292,12 +290,10 @@ static tide_status memory_make_ready(tide_pool *pool, const tide_row *row, const
     return status;
 }
 
-/* What is to be kept is copied after all that may still write to it. Nothing is queued or waited
- * for where the pool may not grow. */
+/* What is to be kept is copied after all that may still write to it. */
 static tide_status memory_gather_writers(tide_pool *pool, const char *call)
 {
     TIDE_FORWARD(tide_streams_own(pool, call));
-    TIDE_FORWARD(tide_streams_quiet(pool, call));
     return tide_streams_gather(pool, call);
 }
 
@@ -308,8 +304,6 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
     const tide_type_facts *facts = tide_type_facts_of(row->type);
     tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t align = memory_align(facts), bytes = 0;
-    if (core->capture != NULL && !row->device->host && slot->data != NULL && record->peak != 0)
-        TIDE_FORWARD(tide_streams_let_go(pool, request->call)); /* a graph may use what it has */
     TIDE_FORWARD(memory_size(pool, row, record, request, align, &bytes));
     tide_guard *guard = NULL;
     void *data = NULL;

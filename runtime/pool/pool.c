@@ -127,12 +127,26 @@ static void pool_drop_buffers(tide_buffers *buffers)
         tide_buffers_drop(buffers);
 }
 
-/* The device of a new pool, held for it, and its stream's number. */
-static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t *stream_number)
+/* Which stream the pool has. One that is checked asks the driver, and remembers what it says. */
+static tide_status pool_find_stream(tide_device *device, const tide_pool_options *options,
+                                    tide_pool_streams *streams)
+{
+    const char *call = "tide_pool_create";
+    *streams = (tide_pool_streams){.own = options->stream};
+    TIDE_FORWARD(tide_device_find_stream(device, options->stream, call, &streams->own_number));
+    if (pool_check_level(options->check) < TIDE_CHECK_POISON ||
+        device->methods->stream_check == NULL || tide_device_own_stream(device, options->stream))
+        return TIDE_OK;
+    streams->own_checked = device->methods->stream_check(device, options->stream);
+    return streams->own_checked != 0 ? TIDE_OK : tide_device_no_number(call);
+}
+
+/* The device of a new pool, held for it, and its stream. */
+static tide_device *pool_hold_device(const tide_pool_options *options, tide_pool_streams *streams)
 {
     const char *call = "tide_pool_create";
     tide_device *device = NULL;
-    *stream_number = 1; /* the host has one */
+    *streams = (tide_pool_streams){.own_number = 1}; /* the host has one */
     if (options->memory != NULL)
         return tide_region_create(options->memory, options->memory_bytes, call);
     if (pool_hold_buffers(options, &device) != TIDE_OK)
@@ -142,7 +156,7 @@ static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t 
         return NULL;
     }
     tide_assert(device->methods != NULL); /* a device that is held is open */
-    if (tide_device_find_stream(device, options->stream, call, stream_number) == TIDE_OK)
+    if (pool_find_stream(device, options, streams) == TIDE_OK)
         return device;
     tide_device_drop(device);
     pool_drop_buffers(options->buffers);
@@ -161,7 +175,6 @@ static void pool_set_name(tide_pool_core *core, const char *name)
 static void pool_set_options(tide_pool_core *core, const tide_pool_options *options)
 {
     pool_set_name(core, options->name != NULL ? options->name : "pool");
-    core->streams.own = options->stream;
     core->hook = options->hook;
     core->user = options->user;
     tide_device_keep_stream(core->device, core->streams.own_number, true);
@@ -204,8 +217,8 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     tide_attach();
     if (pool_validate_options(options) != TIDE_OK)
         return NULL;
-    uint64_t stream_number = 0;
-    tide_device *device = pool_hold_device(options, &stream_number);
+    tide_pool_streams streams;
+    tide_device *device = pool_hold_device(options, &streams);
     if (device == NULL)
         return NULL;
     tide_pool *pool = tide_shell_take();
@@ -218,7 +231,7 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     tide_pool_core *core = pool->core;
     tide_error_prepare();
     core->device = device;
-    core->streams.own_number = stream_number;
+    core->streams = streams;
     pool_set_options(core, options);
     pool->copy = tide_pool_copy(core->check >= TIDE_CHECK_POISON);
     tide_pool_own(core);
@@ -271,7 +284,6 @@ static void pool_rewind_all(tide_pool *pool, tide_place caller)
     pool->core->levels.closing = caller;
     tide_log_rewind(pool, pool->core->log.start);
     tide_assert(pool->core->streams.foreign_count == 0); /* each had its entry in the log */
-    tide_streams_settle(pool);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
         pool_reset_row(pool, pool->core->rows.used[i]);
     pool->tag = tide_tag_at(pool, TIDE_LEVEL_ROOT);
@@ -303,7 +315,7 @@ tide_status tide_pool_empty(tide_pool *pool)
 {
     const char *call = "tide_pool_empty";
     TIDE_FORWARD(tide_pool_use(pool, call));
-    TIDE_FORWARD(tide_streams_let_go(pool, call));
+    TIDE_FORWARD(tide_trim_admit(pool, call));
     TIDE_FORWARD(pool_abandon_all(pool, call, (tide_place){TIDE_CALLER}));
     tide_pool_trim_slots(pool);
     pool_run_endings(pool, false);
@@ -325,8 +337,8 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     pool_rewind_all(pool, caller);
     tide_pool_trim_slots(pool);
     pool_run_endings(pool, true);
-    tide_assert(!core->device->host || core->memory.bytes_held == 0); /* devices may be capturing */
-    tide_assert(core->capture == NULL);                               /* an ending has dropped it */
+    tide_assert(core->memory.bytes_held == 0 &&
+                core->capture == NULL); /* an ending has dropped it */
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         tide_os_free(core->rows.used[i]->records);
     tide_levels_free(&core->levels);
@@ -368,7 +380,6 @@ tide_status tide_pool_destroy(tide_pool *pool)
     if (pool->core->owner.local)
         return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
                          pool->core->name, pool->core->owner.name);
-    TIDE_FORWARD(tide_streams_quiet(pool, call));
     tide_pool_discard(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

@@ -46,7 +46,7 @@ static void request_serve_bits(tide_pool *pool, uint32_t requests)
 {
     tide_assert(requests != 0 && tide_at_root(pool));
     const tide_pool_core *core = pool->core;
-    if (core->capture != NULL || core->device->methods->capturing(core->device, core->streams.own))
+    if (core->capture != NULL)
         requests &= TIDE_REQUEST_PASS; /* not now, and nobody waits for it */
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);

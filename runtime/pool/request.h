@@ -42,6 +42,9 @@ void tide_pool_trim_lately(tide_pool *pool, uint32_t requests);
 /* tide_pool_trim of this pool alone: kept shells of others stay. Owner only. */
 void tide_pool_trim_slots(tide_pool *pool);
 
+/* TIDE_ERROR_STATE until a capture that has begun has ended. */
+tide_status tide_trim_admit(const tide_pool *pool, const char *call);
+
 /* At the root: does what was requested, and reopens the log. Elsewhere: counts a pass that was
  * asked for, defers the rest, and reopens the log. Owner only. */
 void tide_request_serve(tide_pool *pool);

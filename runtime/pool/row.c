@@ -20,7 +20,6 @@
 #include "runtime/pool/log.h"
 #include "runtime/pool/memory.h"
 #include "runtime/pool/shut.h"
-#include "runtime/pool/streams.h"
 
 _Static_assert(TIDE_ROW_SLOTS <= UINT32_MAX && TIDE_TYPE_LIMIT <= UINT32_MAX,
                "an exchange is one word of the log: type and distance");
@@ -291,8 +290,6 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     if (slot == row->slots + row->count)
         return row_append(pool, row, request);
     const tide_slot_record *record = tide_slot_record_of(row, slot);
-    if (record->exported != NULL && tide_streams_quiet(pool, request->call) != TIDE_OK)
-        return NULL;
     if (record->exported != NULL)
         tide_export_settle(pool, row, slot);
     if (!request->guarded && tide_slot_fits(slot, record, request))
@@ -302,8 +299,6 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     return tide_slot_allocate(pool, row, slot, request) == TIDE_OK ? slot : NULL;
 }
 
-/* Taking back what a consumer is done with may leave the pool unordered: then the slot keeps it,
- * but nobody gets it. */
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
                         const char *call)
 {
@@ -315,12 +310,10 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
                   facts->name, facts->size != 0 ? facts->size * 8 : 1);
         return NULL;
     }
-    if (tide_streams_ordered(pool, call) != TIDE_OK)
-        return NULL;
     request.guarded = tide_guard_due(&pool->core->guards);
     tide_slot *slot = row_find_or_grow(pool, row, &request);
     tide_assert(slot == NULL || (slot == row->shelf->next && slot->data != NULL));
-    return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
+    return slot;
 }
 
 void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n, tide_place place)
@@ -387,7 +380,6 @@ tide_status tide_row_grow(tide_pool *pool, tide_row *row, tide_slot *slot, size_
         return tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s overflow size_t", n,
                          facts->name);
     tide_type_bytes(facts, had, &request.keep);
-    TIDE_FORWARD(tide_streams_ordered(pool, call));
     if (request.guarded || !tide_slot_fits(slot, record, &request))
         TIDE_FORWARD(row_move_live(pool, row, slot, &request));
     tide_assert(n <= record->capacity);

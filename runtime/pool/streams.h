@@ -41,31 +41,20 @@
  *     1 to 3 hold inside of each launch, and order nothing that was queued before. So
  *     tide_capture_begin joins and parts all that is declared: what A and B did before is before
  *     what both do next, a launch on A included. The program orders what A queues between that call
- *     and its capture, and what B does between that call and joining. Where a program makes the
- *     call late or not at all, it orders all that was queued before the capture.
- *     A stream that was declared before A was captured, and has not joined the capture, is waited
- *     for by the host where it would be joined; it need not come after what A queues then, for that
- *     does not run now. If B is captured and A is not, or in another capture, what B did before can
- *     be neither ordered nor waited for, nor what it does then be ordered after A: the pool is
- *     unordered (8) until a reset finds all such captures ended. It is unordered, too, where A is
- *     the legacy stream beside somebody's capture: what is queued on A runs, but no event can be
- *     recorded there. And where A and B are in one capture that has failed, if B is to be joined.
- *     Nothing is allocated, given back or asked for while A captures: growing is refused, releases
- *     wait.
- *     A launch is work whose k was queued on no clock of ours, at any time, on any stream: no order
- *     can be queued for it. So what a graph uses is taken out of the pool: tide_capture_end gives
- *     the capture a hold on each slot that was handed out since tide_capture_begin, or is live
- *     (runtime/graph/capture.c). Such memory is never a slot's again. tide_capture_drop gives it
- *     back behind the stream that it names.
- *  8. Events fail only with their stream or device. If B is gone (its number is not what it was:
- *     handles are used again, numbers are not) or an event is refused, the host waits for the
- *     whole device instead, once. If even that fails the pool is *unordered*: no slot of it shows
- *     a limit any more, so every acquire comes by cold code, which refuses until a reset has
- *     waited.
- *
- *  9. What a pool gives up when A is gone, or while the pool is unordered, goes behind such a wait.
- *     While a capture forbids that it is put off, and goes when a later call can wait
- *     (runtime/device/later.h).
+ *     and its capture, and what B does between that call and joining. A stream that is declared
+ *     while A is captured is part of the same capture, or its declaration has ended: an event
+ *     between a captured stream and another one ends the capture, as the driver has it.
+ *     Memory that a captured pool gets is allocated beside its stream, and there when it is handed
+ *     out. A launch is work whose k was queued on no clock of ours, at any time, on any stream: no
+ *     order can be queued for it. So what a graph uses is taken out of the pool: tide_capture_end
+ *     gives the capture a hold on each slot that was handed out since tide_capture_begin, or is
+ *     live, and what a slot gave up meanwhile (runtime/graph/capture.c). Such memory is never a
+ *     slot's again. tide_capture_drop gives it back behind the stream that it names.
+ *  8. Events fail with their device, or where memory is short. Then the host waits for the stream
+ *     that is to come before.
+ *  9. A stream outlives the pool (runtime/CONTRACT.md, 2). A checked pool asks for the driver's
+ *     number of its stream, refuses what it would queue on another one, and gives its memory back
+ *     when the device is closed.
  *
  * What is not declared is not ordered: the fake driver of the tests finds that (tests/device). */
 #ifndef TIDEPOOL_RUNTIME_POOL_STREAMS_H
@@ -83,51 +72,24 @@ void tide_streams_part(tide_pool *pool);
 /* The youngest declaration ends; its entry has been taken from the log. */
 void tide_streams_undo(tide_pool *pool, const tide_entry *entry);
 
-/* The pool's stream has work (an allocation, a fill) that declared streams must come after. */
-void tide_streams_follow(tide_pool *pool);
-
-/* The same after what `call` queued, which went as `status` says. Where that is TIDE_OK, but the
- * pool is unordered: TIDE_ERROR_DEVICE. A failure before that is returned, with its message. */
+/* The pool's stream has work, queued by `call`, which went as `status` says: declared streams come
+ * after that. TIDE_ERROR_DEVICE where they can be neither ordered nor waited for. A failure before
+ * that is returned, with its message. */
 tide_status tide_streams_finish(tide_pool *pool, tide_status status, const char *call);
 
 /* The pool's stream is about to read or write for the host what declared streams may be at work
- * on: it comes after what is queued on them. TIDE_ERROR_DEVICE if the pool is unordered. */
+ * on: it comes after what is queued on them. TIDE_ERROR_DEVICE as above. */
 tide_status tide_streams_gather(tide_pool *pool, const char *call);
 
-/* The pool's stream, if it is what it was when the pool was made; else TIDE_ERROR_STATE.
- * Where the device does not tell, what it says (tide_device_no_number); TIDE_ERROR_DEVICE where it
- * is lost or the process exits. */
+/* May the pool's stream be used? TIDE_ERROR_STATE where the pool is checked and the stream is gone;
+ * TIDE_ERROR_DEVICE where the device is lost or the process exits. */
 tide_status tide_streams_own(const tide_pool *pool, const char *call);
 
-/* Another thread becomes the pool's owner. TIDE_ERROR_STATE, nothing changed, where the pool's
- * stream is each thread's own default stream and the host cannot wait for the old owner's. */
-tide_status tide_streams_adopt(tide_pool *pool, const char *call);
+/* The stream behind which what the pool gives up goes: its own, or TIDE_STREAM_GONE. */
+void *tide_streams_last(const tide_pool *pool);
 
-/* The same for whoever gives something up and must not fail. Where the stream is gone, or the pool
- * is unordered, the host waits for the whole device; in place of a stream that is gone there is the
- * device's service stream. False: the host cannot wait now, so what work may use must be put off
- * (runtime/device/later.h). */
-bool tide_streams_last(const tide_pool *pool, void **stream);
-
-/* Is all over that was queued on the stream? The host waits for it. False: it cannot; as above. */
-bool tide_streams_over(const tide_pool *pool, void *stream);
-
-/* The same of all streams of the device. Also false where the wait would end a capture of one of
- * the pool's streams. */
-bool tide_streams_all_over(const tide_pool *pool);
-
-/* TIDE_ERROR_STATE while a graph is being captured on the pool's stream: nothing may be allocated,
- * given back or asked for. */
-tide_status tide_streams_quiet(const tide_pool *pool, const char *call);
-
-/* The same, and until tide_capture_end has taken what a capture that has begun used: free memory
- * may be the graph's. */
-tide_status tide_streams_let_go(const tide_pool *pool, const char *call);
-
-/* TIDE_ERROR_DEVICE if the pool is unordered. */
-tide_status tide_streams_ordered(const tide_pool *pool, const char *call);
-
-/* A reset: an unordered pool is in order again if the host can wait for the device. */
-void tide_streams_settle(tide_pool *pool);
+/* Another thread becomes the pool's owner. TIDE_ERROR_STATE where the pool's stream is each thread's
+ * own default stream. */
+tide_status tide_streams_adopt(const tide_pool *pool, const char *call);
 
 #endif

@@ -18,7 +18,6 @@
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/shell.h"
-#include "runtime/pool/streams.h"
 
 /* Exported memory becomes the slot's again if its consumer is done; then it is
  * ours to give back. */
@@ -110,10 +109,20 @@ static void trim_row_excess(tide_pool *pool, tide_row *row, tide_trim_summary *s
     }
 }
 
+/* Until tide_capture_end has taken what a capture used, free memory may be the graph's. */
+tide_status tide_trim_admit(const tide_pool *pool, const char *call)
+{
+    if (pool->core->capture == NULL)
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "pool '%s' notes what a capture uses: tide_capture_end comes before its "
+                     "memory may go",
+                     pool->core->name);
+}
+
 static bool trim_may(tide_pool *pool, const char *call)
 {
-    return tide_pool_use_or_report(pool, call) == TIDE_OK &&
-           tide_streams_let_go(pool, call) == TIDE_OK;
+    return tide_pool_use_or_report(pool, call) == TIDE_OK && tide_trim_admit(pool, call) == TIDE_OK;
 }
 
 /* `kinds` of excess; 0: all that is free. */

@@ -31,19 +31,6 @@ static tide_status between_check_devices(const tide_device *device, const tide_d
                      device->name);
 }
 
-/* A copy waits for one stream on the other, and the other way round. */
-static tide_status between_check_captures(const tide_pool *pool, const tide_pool *source,
-                                          const char *call)
-{
-    const tide_pool_core *to = pool->core, *from = source->core;
-    if (tide_device_captured_alike(to->device, to->streams.own, from->device, from->streams.own))
-        return TIDE_OK;
-    return tide_fail(TIDE_ERROR_STATE, call,
-                     "a graph is captured on the stream of pool '%s' or on that of '%s', and the "
-                     "other is not part of it",
-                     to->name, from->name);
-}
-
 /* The source's stream goes on behind the copy. Where no event says so the host waits, for the copy
  * is queued: with an error alone the source could be given up while it is read. */
 static tide_status between_part(tide_device *device, void *stream, void *before)
@@ -76,7 +63,8 @@ tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const v
     TIDE_FORWARD(between_check_devices(pool->core->device, source->core->device, call));
     if (bytes == 0)
         return TIDE_OK;
-    TIDE_FORWARD(between_check_captures(pool, source, call));
+    TIDE_FORWARD(tide_device_check_captures(pool->core->device, pool->core->streams.own,
+                                            source->core->device, source->core->streams.own, call));
     TIDE_FORWARD(tide_streams_gather(pool, call));
     TIDE_FORWARD(tide_streams_gather(source, call));
     tide_status status = between_copy(pool, to, source, from, bytes);

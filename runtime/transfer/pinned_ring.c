@@ -9,7 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
-#include "runtime/device/later.h"
+#include "runtime/device/deferred.h"
 #include "runtime/pool/memory.h"
 #include "runtime/pool/streams.h"
 
@@ -29,9 +29,9 @@ typedef struct chunk {
 } chunk;
 
 typedef struct tide_pinned_ring {
-    tide_later later; /* first */
-    size_t bytes;     /* of each chunk */
-    size_t used;      /* of the current one */
+    tide_deferred deferred; /* first */
+    size_t bytes;           /* of each chunk */
+    size_t used;            /* of the current one */
     uint32_t current;
     chunk chunks[CHUNKS];
 } tide_pinned_ring;
@@ -329,9 +329,9 @@ tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
 /* ---- end ----------------------------------------------------------------------------------- */
 
 /* Nothing uses the chunks any more. */
-static void ring_go(tide_device *device, tide_later *later)
+static void ring_go(tide_device *device, tide_deferred *deferred)
 {
-    tide_pinned_ring *ring = (tide_pinned_ring *)(void *)later;
+    tide_pinned_ring *ring = (tide_pinned_ring *)(void *)deferred;
     for (uint32_t i = 0; i < CHUNKS; i++) {
         const chunk *c = &ring->chunks[i];
         if (c->mark != NULL)
@@ -346,12 +346,9 @@ void tide_ring_end(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
     tide_pinned_ring *ring = core->ring;
-    void *stream = NULL;
     if (ring == NULL)
         return;
     core->ring = NULL;
-    if (tide_streams_last(pool, &stream) && tide_streams_over(pool, stream))
-        ring_go(core->device, &ring->later);
-    else
-        tide_later_put_off(core->device, &ring->later, ring_go);
+    tide_deferred_put(core->device, tide_streams_last(pool), &ring->deferred, ring_go);
+    (void)tide_deferred_settle(core->device, false);
 }

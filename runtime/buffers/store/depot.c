@@ -292,16 +292,13 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
                                         void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    bool plain = tide_buffer_plain(buffers, want->key);
     tide_status status = TIDE_ERROR_MEMORY;
-    tide_shortage shortage = {0};
+    unsigned asked = 0;
     for (bool again = true; again;) {
-        (void)tide_depot_press(buffers->device, plain ? NULL : &want->passing);
-        tide_budget_watch(device, &shortage);
+        (void)tide_depot_press(buffers->device);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = tide_budget_asks(device, status, &shortage) &&
-                tide_budget_ask(device, bytes, &shortage);
+        again = tide_budget_asks(device, status, asked) && tide_budget_ask(device, bytes, &asked);
     }
     return status;
 }
@@ -418,7 +415,7 @@ static uint32_t depot_take_record(tide_buffers *buffers)
 static TIDE_COLD uint32_t depot_take_record_of_cached(tide_buffers *buffers, const tide_want *want)
 {
     uint32_t slot = TIDE_NO_RECORD;
-    tide_depot_trim(buffers, 0, true, NULL);
+    tide_depot_trim(buffers, 0, true);
     tide_lock_take(&buffers->mutex);
     if (tide_address_promise(buffers))
         slot = depot_take_record(buffers);

@@ -38,8 +38,8 @@ uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, cons
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
                         const tide_hand_over *passing, bool keep);
 
-/* The buffer's memory goes back to the device: on the stream of its release just now or by which it
- * goes, or (NULL) on the instance's. Mutex not held. */
+/* The buffer's memory goes back to the device: on the stream of its release just now, or (NULL) on
+ * the one it was kept for. Mutex not held. */
 void tide_depot_free(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing);
 
 /* ---- runtime/buffers/store/trim.c ---- */
@@ -47,23 +47,19 @@ void tide_depot_free(tide_buffers *buffers, uint32_t slot, const tide_hand_over 
 /* So many bytes were allocated. True: a round of use has ended. Mutex held. */
 bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes);
 
-/* Gives back what was not needed in the last two rounds of use, by the stream of the acquire that
- * ended them. Nothing is queued on other streams, and nobody waits. */
+/* Gives back what was not needed in the last two rounds of use; nobody waits. */
 void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want);
 
-/* Gives back what has been cached for so many ticks. `wait`: also what must be waited for.
- * `passing`: the stream by which it goes, which the caller's user named; NULL: the device's service
- * stream. */
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait,
-                                  const tide_hand_over *passing);
+/* Gives back what has been cached for so many ticks. `wait`: also what work on its stream may still
+ * use; the device has that later. */
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait);
 
 /* What is older than the instance lets it be goes, if that was not looked for just now. */
 void tide_depot_age(tide_buffers *buffers);
 
-/* All that is cached of the device's memory, of every instance, goes back to it. Where that goes by
- * `passing` (as above), the stream has it at once; any other has to be over. Nothing is locked.
+/* All that is cached of the device's memory, of every instance, goes back to it. Nothing is locked.
  * True: there was some. */
-bool tide_depot_press(tide_device *device, const tide_hand_over *passing);
+bool tide_depot_press(tide_device *device);
 
 /* ---- runtime/buffers/store/purge.c ---- */
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A buffer passes from the stream of its last use to the stream of its next, by a mark; and the
- * memory of buffers comes from the device and goes back in that order. */
+/* A buffer passes from the stream of its last use to the stream of its next; and the memory of
+ * buffers comes from the device and goes back in that order. */
 #include "runtime/buffers/store/hand_over.h"
 
 #include "runtime/base/error.h"
+#include "runtime/base/os.h"
 #include "runtime/base/shim.h"
 #include "runtime/device/budget.h"
+#include "runtime/device/deferred.h"
 #include "runtime/device/limit.h"
 
 enum { ALIGN = 64 };
@@ -52,24 +54,46 @@ static void hand_over_drop_mark(const tide_buffers *buffers, tide_buffer_record 
     record->mark = NULL;
 }
 
-/* Where memory that no stream gives back cannot be marked, the host waits: only then may it go. A
- * capture may have begun since the caller asked; then neither can be done. */
+/* Can an event be recorded on the stream later, when somebody needs one? Not where the number does
+ * not tell the handle (OpenCL), nor on a thread's own default stream, which others cannot name. */
+static bool hand_over_stream_named(const tide_device *device, uint64_t number)
+{
+    return device->dl.device_type == TIDE_DL_CUDA && (number & 7) != TIDE_STREAM_PER_THREAD;
+}
+
+static void *hand_over_stream_of(const tide_device *device, uint64_t number)
+{
+    tide_assert(hand_over_stream_named(device, number));
+    (void)device;
+    return (void *)(uintptr_t)number;
+}
+
+/* Where memory that no stream gives back cannot be marked, the host waits: only then may it go. */
 tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
                                 const tide_hand_over *passing, const char *call, void **mark)
 {
     tide_device *device = buffers->device;
+    bool ordered = tide_hand_over_goes_by_stream(buffers, key);
     tide_assert(!tide_buffer_plain(buffers, key));
     *mark = NULL;
-    if (device->methods->capturing(device, passing->stream))
+    if (tide_device_told_capturing(device, passing->stream))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream: each of its launches would use the "
                          "buffer of '%s' again",
                          buffers->name);
+    if (ordered && hand_over_stream_named(device, passing->number))
+        return TIDE_OK;
     *mark = device->methods->mark(device, passing->stream);
-    if (*mark != NULL || tide_hand_over_goes_by_stream(buffers, key) ||
-        tide_device_stream_over(device, passing->stream))
+    if (*mark != NULL || ordered || tide_device_stream_over(device, passing->stream))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call, "%s", tide_error_message());
+}
+
+bool tide_hand_over_keeps(const tide_buffers *buffers, unsigned key, const tide_hand_over *passing,
+                          const void *mark)
+{
+    return mark != NULL || (tide_hand_over_goes_by_stream(buffers, key) &&
+                            hand_over_stream_named(buffers->device, passing->number));
 }
 
 void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark)
@@ -79,25 +103,35 @@ void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *pass
     record->mark = mark;
 }
 
+/* Nothing that somebody queued may still use it. */
+static bool hand_over_unused(const tide_buffers *buffers, const tide_buffer_record *record)
+{
+    return record->mark == NULL && (tide_buffer_plain(buffers, record->key) || record->stream == 0);
+}
+
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record)
 {
     tide_device *device = buffers->device;
     tide_assert(!tide_handle_live(record));
-    if (record->mark == NULL)
-        return true;
-    if (!device->methods->mark_done(device, record->mark))
-        return false;
+    if (record->mark == NULL || !device->methods->mark_done(device, record->mark))
+        return hand_over_unused(buffers, record);
     hand_over_drop_mark(buffers, record);
+    record->stream = 0;
     return true;
 }
 
-/* The stream waits for the mark, which is then gone. False: the device cannot. */
-static bool hand_over_follow_mark(const tide_buffers *buffers, tide_buffer_record *record,
-                                  void *stream)
+/* The stream comes after the buffer's last use. False: the device cannot have that, or one of the
+ * two streams is captured. */
+static bool hand_over_follow(const tide_buffers *buffers, tide_buffer_record *record, void *stream)
 {
     tide_device *device = buffers->device;
-    tide_assert(record->mark != NULL);
-    if (device->methods->mark_follow == NULL ||
+    if (record->mark == NULL) {
+        void *before = hand_over_stream_of(device, record->stream);
+        return !device->methods->capturing(device, stream) &&
+               !device->methods->capturing(device, before) &&
+               device->methods->order(device, before, stream) == TIDE_OK;
+    }
+    if (device->methods->mark_follow == NULL || device->methods->capturing(device, stream) ||
         device->methods->mark_follow(device, record->mark, stream) != TIDE_OK)
         return false;
     hand_over_drop_mark(buffers, record);
@@ -107,20 +141,18 @@ static bool hand_over_follow_mark(const tide_buffers *buffers, tide_buffer_recor
 bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *record,
                           const tide_hand_over *passing)
 {
-    tide_device *device = buffers->device;
     tide_assert(!tide_handle_live(record));
-    if (record->mark == NULL)
-        return true;
     bool both = tide_buffer_of_both(record->key);
     if (!both && record->stream == passing->number) {
-        hand_over_drop_mark(buffers, record);
+        if (record->mark != NULL)
+            hand_over_drop_mark(buffers, record);
         return true;
     }
-    if (device->methods->capturing(device, passing->stream))
+    if (!tide_hand_over_over(buffers, record) &&
+        (both || !hand_over_follow(buffers, record, passing->stream)))
         return false;
-    if (tide_hand_over_over(buffers, record))
-        return true;
-    return !both && hand_over_follow_mark(buffers, record, passing->stream);
+    record->stream = 0;
+    return true;
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -141,15 +173,11 @@ tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const 
     return TIDE_OK;
 }
 
-bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,
-                         const tide_hand_over *passing)
+bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record)
 {
     tide_assert(!tide_handle_live(record));
-    bool ordered = tide_hand_over_goes_by_stream(buffers, record->key);
-    if (record->mark == NULL || !ordered || record->stream != passing->number)
-        return tide_hand_over_over(buffers, record);
-    hand_over_drop_mark(buffers, record);
-    return true;
+    return (record->mark == NULL && tide_hand_over_goes_by_stream(buffers, record->key)) ||
+           tide_hand_over_over(buffers, record);
 }
 
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
@@ -158,11 +186,6 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
     tide_assert(bytes != 0 && bytes % TIDE_BUCKET_MIN == 0);
     tide_device *device = tide_hand_over_device_of(buffers, key);
     TIDE_FORWARD(tide_hand_over_has(device, tide_buffer_flags(key), call));
-    if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
-        return tide_fail(TIDE_ERROR_STATE, call,
-                         "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "
-                         "was last used there",
-                         bytes, buffers->name);
     if (device == &tide_device_host)
         tide_limit_ask(bytes);
     tide_status status = tide_budget_allocate(
@@ -174,29 +197,47 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
                : tide_fail(status, call, "%s", tide_error_message());
 }
 
-tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call)
+/* Memory that goes when work on it is over. */
+typedef struct hand_over_last {
+    tide_deferred deferred; /* first */
+    int memory;
+    void *data;
+    size_t bytes;
+} hand_over_last;
+
+static void hand_over_go(tide_device *device, tide_deferred *deferred)
 {
-    tide_device *device = buffers->device;
-    if (buffers->immediate || !device->methods->capturing(device, buffers->stream))
-        return TIDE_OK;
-    return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on the stream of '%s'",
-                     buffers->name);
+    hand_over_last *last = (hand_over_last *)(void *)deferred;
+    tide_budget_release(device, device->service, last->memory, last->data, last->bytes);
+    tide_os_free(last);
 }
 
-/* The memory may be given back on the stream from now on. The host waits only where no stream can
- * wait for the mark. No mark lies in a capture, so it can always be waited for. */
-static void hand_over_settle(const tide_buffers *buffers, tide_buffer_record *record, int memory,
-                             void *stream)
+/* Behind the mark, without a wait if there is memory to remember it. */
+static void hand_over_free_behind(const tide_buffers *buffers, tide_buffer_record *record,
+                                  int memory, size_t bytes)
 {
     tide_device *device = buffers->device;
-    if (tide_hand_over_over(buffers, record) ||
-        (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream)))
+    hand_over_last *last = tide_os_resize(NULL, sizeof *last);
+    if (last != NULL) {
+        *last = (hand_over_last){.memory = memory, .data = record->data, .bytes = bytes};
+        tide_deferred_put_marked(device, record->mark, &last->deferred, hand_over_go);
+        record->mark = NULL;
         return;
-    bool over = tide_device_mark_over(device, record->mark);
-    tide_assert(over);
-    (void)over;
+    }
+    (void)tide_device_mark_over(device, record->mark);
     hand_over_drop_mark(buffers, record);
-    tide_assert(record->mark == NULL);
+    tide_budget_release(device, device->service, memory, record->data, bytes);
+}
+
+/* Behind which stream the memory goes that has no mark. */
+static void *hand_over_last_stream(const tide_device *device, const tide_buffer_record *record,
+                                   const tide_hand_over *passing)
+{
+    if (passing != NULL)
+        return passing->stream;
+    return record->stream != 0 && hand_over_stream_named(device, record->stream)
+               ? hand_over_stream_of(device, record->stream)
+               : device->service;
 }
 
 void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
@@ -206,17 +247,15 @@ void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record
     tide_device *device = tide_hand_over_device_of(buffers, record->key);
     int memory = tide_hand_over_memory_of(buffers, record->key);
     size_t bytes = tide_handle_bytes(buffers, record);
-    void *stream = passing != NULL ? passing->stream : device->service;
     if (tide_buffer_plain(buffers, record->key)) {
         tide_assert(record->mark == NULL);
-        stream = NULL;
         if (buffers->careful)
             tide_shim_release(record->data, bytes);
-    } else if (record->mark != NULL && passing != NULL && memory == TIDE_MEMORY_DEVICE &&
-               record->stream == passing->number) {
-        hand_over_drop_mark(buffers, record);
+        tide_budget_release(device, NULL, memory, record->data, bytes);
+    } else if (!tide_hand_over_over(buffers, record) && record->mark != NULL) {
+        hand_over_free_behind(buffers, record, memory, bytes);
     } else {
-        hand_over_settle(buffers, record, memory, stream);
+        tide_budget_release(device, hand_over_last_stream(device, record, passing), memory,
+                            record->data, bytes);
     }
-    tide_budget_release(device, stream, memory, record->data, bytes);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A buffer passes from one stream to the next. Its release leaves a mark in the stream of its last
- * use, before anybody can see it again; its next acquire goes behind that mark:
+/* A buffer passes from one stream to the next. Released memory stays with its stream, without a call
+ * of the driver; an event is recorded when somebody else wants it:
  *
  *   the same stream    runs its work in order: nothing to do
- *   another stream     waits for the mark, by one event; the host does not
- *   pinned, managed    the host itself will write it: not handed out before the mark was passed
- *   given back         on the stream of the mark, or on one that waits for it
+ *   another stream     comes after all that is queued on the first one now, by one event
+ *   pinned, managed    the host itself will write it: its release leaves a mark, and it is not
+ *                      handed out before that was passed
+ *   given back         on the stream of its release, or when its mark has been passed
  *
- * Plain keys need none of this: the host's own memory, and devices that do at once what
- * is queued (tide_buffer_plain). */
+ * A mark is left, too, where no event can be recorded later: on a thread's own default stream, and
+ * on OpenCL's queues. Plain keys need none of this: the host's own memory, and devices that do at
+ * once what is queued (tide_buffer_plain). */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_HAND_OVER_H
 #define TIDEPOOL_RUNTIME_BUFFERS_STORE_HAND_OVER_H
 
@@ -24,11 +26,15 @@ typedef struct tide_hand_over {
 tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
                                 tide_hand_over *out, const char *call);
 
-/* Marks where the last use of a buffer of the key ends, before its handle does. TIDE_OK and NULL:
- * that cannot be marked, so the buffer must be given back, on that very stream.
- * TIDE_ERROR_STATE, with a message: the stream is captured, and nothing has been done. */
+/* Marks where the last use of a buffer of the key ends, before its handle does, if that must be now.
+ * TIDE_ERROR_STATE, with a message, and nothing has been done: the stream is captured, and the
+ * library was told so (tide_capture_begin). */
 tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
                                 const tide_hand_over *passing, const char *call, void **mark);
+
+/* May the buffer be kept? Not if its last use has an end that nobody could find. */
+bool tide_hand_over_keeps(const tide_buffers *buffers, unsigned key, const tide_hand_over *passing,
+                          const void *mark);
 
 /* The record, whose handle has ended, gets the mark. */
 void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark);
@@ -41,10 +47,8 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
 /* Is all over that was queued before its release? True: the mark is gone. */
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record);
 
-/* Can the buffer's memory go back by the stream, behind what is queued there now, and nobody waits
- * for that? Nothing is captured on the stream. True: the mark is gone. */
-bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,
-                         const tide_hand_over *passing);
+/* Can the buffer's memory go back, and nobody waits for that? */
+bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record);
 
 /* ---- memory ---- */
 
@@ -64,14 +68,9 @@ tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const 
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
                                     const tide_hand_over *passing, const char *call, void **data);
 
-/* Gives back the memory of a buffer that nobody else can see: on the stream of the caller's user
- * or (NULL) on the device's service stream, which waits for the mark, if there is one. Of other
- * streams nobody knows whether they are still there. */
+/* Gives back the memory of a buffer that nobody else can see, on the stream of its release, which
+ * is the caller's (`passing`) or the one it was kept for (NULL). The host does not wait. */
 void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
                          const tide_hand_over *passing);
-
-/* TIDE_ERROR_STATE while the instance's own stream is captured. Only for a call that works on that
- * stream, so that it must be there. */
-tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call);
 
 #endif

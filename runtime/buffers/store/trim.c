@@ -18,8 +18,7 @@ typedef struct trimming {
     tide_buffers *buffers;
     uint64_t now, ticks;
     bool wait;
-    const tide_hand_over *passing; /* the stream by which it goes; NULL: the service stream */
-    uint32_t first;                /* of what is to go: a list                              */
+    uint32_t first; /* of what is to go: a list */
     tide_trim_summary summary;
 } trimming;
 
@@ -42,7 +41,7 @@ static void trim_free_all(const trimming *t)
     int cancel = tide_os_forbid_cancel();
     for (uint32_t slot = t->first, next; slot != TIDE_NO_RECORD; slot = next) {
         next = tide_handle_at(t->buffers, slot)->next;
-        tide_depot_free(t->buffers, slot, t->passing);
+        tide_depot_free(t->buffers, slot, NULL);
     }
     tide_os_restore_cancel(cancel);
 }
@@ -124,14 +123,9 @@ static void trim_each(trimming *t, void (*trim)(trimming *t, unsigned key, unsig
 }
 
 /* Threads are stopped for the cells only, of which there are few; lists may be long. */
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait,
-                                  const tide_hand_over *passing)
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
 {
-    trimming t = {.buffers = buffers,
-                  .ticks = ticks,
-                  .wait = wait,
-                  .passing = passing,
-                  .first = TIDE_NO_RECORD};
+    trimming t = {.buffers = buffers, .ticks = ticks, .wait = wait, .first = TIDE_NO_RECORD};
     tide_lock_take(&buffers->mutex);
     t.now = tide_buffers_now();
     tide_magazines_stop(buffers);
@@ -152,7 +146,7 @@ void tide_depot_age(tide_buffers *buffers)
         !__atomic_compare_exchange_n(&buffers->aged, &before, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED)) /* another thread does it just now */
         return;
-    tide_depot_trim(buffers, buffers->age_max, false, NULL);
+    tide_depot_trim(buffers, buffers->age_max, false);
     tide_depot_purge(buffers, now);
 }
 
@@ -160,7 +154,6 @@ void tide_depot_age(tide_buffers *buffers)
 
 typedef struct pressing {
     const tide_device *device;
-    const tide_hand_over *passing;
     bool any;
 } pressing;
 
@@ -168,13 +161,13 @@ static void press_one(tide_buffers *buffers, void *user)
 {
     pressing *by = user;
     tide_assert(by != NULL && by->device != NULL);
-    if (buffers->device == by->device && tide_depot_trim(buffers, 0, true, by->passing).slots != 0)
+    if (buffers->device == by->device && tide_depot_trim(buffers, 0, true).slots != 0)
         by->any = true;
 }
 
-bool tide_depot_press(tide_device *device, const tide_hand_over *passing)
+bool tide_depot_press(tide_device *device)
 {
-    pressing by = {.device = device, .passing = passing};
+    pressing by = {.device = device};
     tide_buffers_visit(press_one, &by);
     return by.any;
 }
@@ -193,8 +186,7 @@ bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes)
 }
 
 /* The oldest of a list, or, if it is a long one, of the older ones; returns how many. What somebody
- * would have to wait for stays: the host or a stream, which may be another thread's, and about to
- * be captured. */
+ * would have to wait for stays. */
 static uint32_t trim_oldest(trimming *t, unsigned key, unsigned bucket, uint32_t count)
 {
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
@@ -205,7 +197,7 @@ static uint32_t trim_oldest(trimming *t, unsigned key, unsigned bucket, uint32_t
         link = &tide_handle_at(t->buffers, *link)->next;
     for (; *link != TIDE_NO_RECORD && taken < count && seen < 2 * WALK_MAX; seen++) {
         tide_buffer_record *record = tide_handle_at(t->buffers, *link);
-        if (tide_hand_over_goes(t->buffers, record, t->passing)) {
+        if (tide_hand_over_goes(t->buffers, record)) {
             trim_add(t, tide_depot_take(t->buffers, depot, link), key, bucket);
             taken++;
         } else {
@@ -264,7 +256,7 @@ static void trim_idle_cells(trimming *t, const tide_want *want)
 
 void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want)
 {
-    trimming t = {.buffers = buffers, .passing = &want->passing, .first = TIDE_NO_RECORD};
+    trimming t = {.buffers = buffers, .first = TIDE_NO_RECORD};
     tide_lock_take(&buffers->mutex);
     unsigned count = tide_bucket_count(buffers->policy);
     trim_idle_cells(&t, want);

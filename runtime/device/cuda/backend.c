@@ -33,15 +33,14 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .order = tide_cuda_order,
                                             .wait = tide_cuda_wait,
                                             .wait_all = tide_cuda_wait_all,
-                                            .capture_noted = tide_cuda_capture_noted,
                                             .mark = tide_cuda_mark_make,
                                             .mark_done = tide_cuda_mark_done,
                                             .mark_wait = tide_cuda_mark_wait,
                                             .mark_drop = tide_cuda_mark_drop,
                                             .mark_follow = tide_cuda_mark_follow,
                                             .capturing = tide_cuda_capturing,
-                                            .capture_number = tide_cuda_capture_number,
                                             .stream_number = tide_cuda_stream_number,
+                                            .stream_check = tide_cuda_stream_check,
                                             .buffer = cuda_no_buffer,
                                             .load = tide_cuda_module,
                                             .unload = tide_cuda_module_drop,
@@ -184,9 +183,7 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);
-    *cuda = (tide_cuda){.ordinal = found,
-                        .lock = TIDE_LOCK(TIDE_FORK_MEMORY),
-                        .wait_over = PTHREAD_COND_INITIALIZER};
+    *cuda = (tide_cuda){.ordinal = found, .lock = TIDE_LOCK(TIDE_FORK_MEMORY)};
     device->own = cuda;
     tide_status status = cuda_retain_context(device);
     if (status != TIDE_OK) {
@@ -214,20 +211,10 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
     return status;
 }
 
-/* Nobody waits again, so a wait that has failed is tried once more. */
-static bool cuda_is_idle(tide_device *device)
-{
-    return tide_cuda_wait_all(device) == TIDE_OK || tide_cuda_wait_all(device) == TIDE_OK;
-}
-
-/* The driver ends events, the stream and the memory pool when what is queued there is over. So the
- * host waits only for what has no order: deferred memory. */
+/* The driver ends events, the stream and the memory pool when what is queued there is over. */
 static void cuda_end_parts(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
-    bool idle = cuda->deferred == NULL || cuda_is_idle(device);
-    tide_cuda_release_deferred(device, idle);
-    tide_cuda_release_end(device, true);
     tide_cuda_marks_end(device, true);
     if (cuda->pool != NULL)
         (void)tide_cu.cuMemPoolDestroy(cuda->pool);
@@ -245,17 +232,12 @@ static void cuda_close_device(tide_device *device)
     if (status != TIDE_OK && tide_cuda_exiting(device))
         return;
     if (status == TIDE_OK) {
-        int mode = tide_cuda_relax();
         cuda_end_parts(device);
-        tide_cuda_relax_end(mode);
         tide_cuda_leave(entered);
     }
     cuda_release_context(cuda->ordinal);
-    tide_cuda_release_deferred(device, false);
-    tide_cuda_release_end(device, false);
     tide_cuda_marks_end(device, false);
-    tide_assert(cuda->deferred == NULL && cuda->free_marks == NULL);
-    pthread_cond_destroy(&cuda->wait_over);
+    tide_assert(cuda->free_marks == NULL);
     tide_lock_destroy(&cuda->lock);
     tide_os_free(cuda);
     device->own = NULL;

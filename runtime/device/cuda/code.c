@@ -14,9 +14,7 @@ static tide_cu_module cuda_load_module(tide_device *device, const void *code)
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     tide_cu_module module = NULL;
     tide_assert(code != NULL);
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuModuleLoadDataEx(&module, code, 2, options, values);
-    tide_cuda_relax_end(mode);
     if (result == TIDE_CU_SUCCESS)
         return module;
     tide_status status = tide_cuda_fail(device, "cuModuleLoadDataEx", result);
@@ -42,9 +40,7 @@ void tide_cuda_module_drop(tide_device *device, void *module)
     tide_assert(module != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return;
-    int mode = tide_cuda_relax();
     (void)tide_cu.cuModuleUnload(module);
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
 }
 
@@ -55,9 +51,7 @@ void *tide_cuda_kernel(tide_device *device, void *module, const char *name)
     tide_assert(module != NULL && name != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
-    int mode = tide_cuda_relax(); /* it may load the module's code only now */
     tide_cu_result result = tide_cu.cuModuleGetFunction(&function, module, name);
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     if (result != TIDE_CU_SUCCESS)
         (void)tide_cuda_fail(device, "cuModuleGetFunction", result);

@@ -14,29 +14,6 @@ typedef struct tide_cuda_mark {
     tide_cu_event event;
 } tide_cuda_mark;
 
-/* Memory that was given up while a graph was captured on its stream. */
-typedef struct tide_cuda_deferred {
-    struct tide_cuda_deferred *next;
-    uint64_t number; /* the stream's: handles are used again */
-    void *data;
-} tide_cuda_deferred;
-
-/* Memory of a device without memory pools, which work in flight may still use. */
-typedef struct tide_cuda_leaving {
-    struct tide_cuda_leaving *next;
-    void *data, *mark; /* behind its last use */
-} tide_cuda_leaving;
-
-/* A device with memory pools: the last release on a stream. Of two marks of one stream the one with
- * the higher ticket is behind all releases that the other is behind. */
-typedef struct tide_cuda_released {
-    uint64_t number, ticket; /* the stream's; taken between the release and the mark */
-    void *mark;              /* NULL: none */
-} tide_cuda_released;
-
-/* Places for so many streams, and one more: for what had to leave its place. */
-enum { TIDE_CUDA_RELEASED_MAX = 16, TIDE_CUDA_RELEASED_REST = TIDE_CUDA_RELEASED_MAX };
-
 typedef struct tide_cuda {
     tide_cu_device ordinal;
     tide_cu_context context; /* the primary one: programs that use the runtime API share it */
@@ -44,17 +21,8 @@ typedef struct tide_cuda {
     tide_cu_pool pool;       /* its own: it keeps memory that is given back; NULL: it has none */
     tide_cu_stream service;  /* its own, non-blocking: tide_device.service */
     bool reset;              /* atomic: the device was, so all handles but the context are gone */
-    tide_lock lock;          /* of what follows */
+    tide_lock lock;          /* of the list */
     tide_cuda_mark *free_marks;
-    tide_cuda_deferred *deferred;
-    tide_cuda_leaving *leaving;
-    tide_cuda_released released[TIDE_CUDA_RELEASED_MAX + 1];
-    size_t released_next;
-    uint64_t released_tickets;
-    uint32_t waiting;         /* threads that have in hand what was on its way back */
-    uint64_t waits;           /* that have ended, of such threads */
-    uint32_t waiting_all;     /* threads that wait for all streams */
-    pthread_cond_t wait_over; /* one more wait of either kind has ended */
 } tide_cuda;
 
 /* The driver's entry points: filled once, by the first device. */
@@ -95,18 +63,18 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
             return tide_cuda_fail(device, #entry, result_);  \
     } while (0)
 
-/* Make the device's context current, and restore the one before: `entered` says how. They include
- * `begin` and `end`. TIDE_ERROR_DEVICE, and nothing to leave, while the process exits. */
+/* Make the device's context current and the thread's capture mode relaxed, and restore both. They
+ * include `begin` and `end`. In any other mode much that the driver can be asked for would fail
+ * beside a capture of another thread, and end that capture. TIDE_ERROR_DEVICE, and nothing to leave,
+ * while the process exits. */
 typedef struct tide_cuda_entered {
     bool pushed; /* another context was current */
-    int cancel;
+    int cancel, mode;
 } tide_cuda_entered;
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
 void tide_cuda_leave(tide_cuda_entered entered);
 
-/* Stand around each call that the driver forbids to all threads while one captures a graph in
- * global mode: it loads or unloads code, waits, asks an event, takes or gives memory at once. Such
- * a call would fail, and end the capture of a thread that knows nothing of us. */
+/* The mode alone, where there is no context yet, or none any more. */
 int tide_cuda_relax(void); /* the thread's mode before */
 void tide_cuda_relax_end(int mode);
 
@@ -136,24 +104,8 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
 
 /* runtime/device/cuda/release.c */
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
-tide_status tide_cuda_trim(tide_device *device, size_t keep, bool wait);
+tide_status tide_cuda_trim(tide_device *device, size_t keep);
 tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out);
-/* Gives memory back behind the work that is queued on the stream, which is not captured. Where the
- * driver refuses it is kept, and given back later. */
-void tide_cuda_give_back(tide_device *device, void *stream, void *data);
-/* The host waits for memory that is on its way back, or for another thread that does so. False:
- * there was none, nor has anybody waited since the number of waits was `seen`. */
-bool tide_cuda_wait_released(tide_device *device, uint64_t seen);
-uint64_t tide_cuda_waits(tide_device *device);
-/* The same for what is deferred on any stream: for that the host waits for the device. False: there
- * was none, or the host cannot. */
-bool tide_cuda_wait_deferred(tide_device *device);
-/* Gives back what was given up while the stream was captured, which it is no more. */
-void tide_cuda_release_deferred_on(tide_device *device, void *stream);
-/* All deferred memory, of a device that is idle; then all that leaves. Not `reachable`: the driver
- * may not be called. */
-void tide_cuda_release_deferred(tide_device *device, bool reachable);
-void tide_cuda_release_end(tide_device *device, bool reachable);
 
 /* runtime/device/cuda/peer.c */
 tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, tide_device *other,
@@ -164,7 +116,6 @@ tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
 tide_status tide_cuda_wait_all(tide_device *device);
-void tide_cuda_capture_noted(tide_device *device);
 void *tide_cuda_mark_make(tide_device *device, void *stream);
 /* The same on a stream that may be captured: then it is there for a stream of that capture to
  * follow, and for nothing else. */
@@ -174,9 +125,10 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark);
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream);
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
-uint64_t tide_cuda_capture_number(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);
-void tide_cuda_marks_end(tide_device *device, bool reachable); /* all kept events; as above */
+uint64_t tide_cuda_stream_check(tide_device *device, void *stream);
+/* All kept events. Not `reachable`: the driver may not be called. */
+void tide_cuda_marks_end(tide_device *device, bool reachable);
 
 /* runtime/device/cuda/code.c */
 void *tide_cuda_module(tide_device *device, const void *code, size_t bytes, const char *options);

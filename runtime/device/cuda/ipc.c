@@ -21,9 +21,7 @@ tide_status tide_cuda_ipc_export(tide_device *device, void *data, unsigned char 
     tide_cuda_entered entered;
     tide_assert(data != NULL && device->exports);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuIpcGetMemHandle(&got, ipc_address(data));
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     if (result != TIDE_CU_SUCCESS)
         return tide_cuda_fail(device, "cuIpcGetMemHandle", result);
@@ -39,9 +37,7 @@ void *tide_cuda_ipc_open(tide_device *device, const unsigned char handle[64])
     memcpy(of.bytes, handle, sizeof of.bytes);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuIpcOpenMemHandle(&got, of, TIDE_CU_IPC_LAZY_PEER_ACCESS);
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     if (result == TIDE_CU_SUCCESS)
         return (void *)(uintptr_t)got;
@@ -54,9 +50,7 @@ tide_status tide_cuda_ipc_close(tide_device *device, void *data)
     tide_cuda_entered entered;
     tide_assert(data != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuIpcCloseMemHandle(ipc_address(data));
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     return result == TIDE_CU_SUCCESS ? TIDE_OK
                                      : tide_cuda_fail(device, "cuIpcCloseMemHandle", result);

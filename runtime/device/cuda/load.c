@@ -255,6 +255,26 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
                      lost ? " is lost" : "", name, result, words);
 }
 
+/* ---- modes of capture ----------------------------------------------------------------------- */
+
+enum { MODE_AS_IT_WAS = -1 }; /* none of the driver's: the thread's could not be changed */
+
+int tide_cuda_relax(void)
+{
+    int mode = TIDE_CU_CAPTURE_RELAXED;
+    bool changed = tide_cu.cuThreadExchangeStreamCaptureMode(&mode) == TIDE_CU_SUCCESS;
+    return changed ? mode : MODE_AS_IT_WAS;
+}
+
+/* Tried once more, or the thread would be in another mode than the program's for good. */
+void tide_cuda_relax_end(int mode)
+{
+    int back = mode, again = mode;
+    if (mode != MODE_AS_IT_WAS &&
+        tide_cu.cuThreadExchangeStreamCaptureMode(&back) != TIDE_CU_SUCCESS)
+        (void)tide_cu.cuThreadExchangeStreamCaptureMode(&again);
+}
+
 /* ---- context ------------------------------------------------------------------------------ */
 
 /* The primary context keeps its handle when it is made anew, but not its number. */
@@ -301,11 +321,13 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
                    : tide_device_lose(device, device->name,
                                       "it was reset, and all its memory is gone");
     }
-    if (tide_cu.cuCtxGetCurrent(&current) == TIDE_CU_SUCCESS && current == wanted)
-        return TIDE_OK;
-    tide_cu_result result = tide_cu.cuCtxPushCurrent(wanted);
+    tide_cu_result result = tide_cu.cuCtxGetCurrent(&current);
+    if (result != TIDE_CU_SUCCESS || current != wanted) {
+        result = tide_cu.cuCtxPushCurrent(wanted);
+        entered->pushed = result == TIDE_CU_SUCCESS;
+    }
     if (result == TIDE_CU_SUCCESS) {
-        entered->pushed = true;
+        entered->mode = tide_cuda_relax();
         return TIDE_OK;
     }
     tide_cuda_end(entered->cancel);
@@ -315,29 +337,10 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 void tide_cuda_leave(tide_cuda_entered entered)
 {
     tide_cu_context popped = NULL;
+    tide_cuda_relax_end(entered.mode);
     if (entered.pushed)
         (void)tide_cu.cuCtxPopCurrent(&popped);
     tide_cuda_end(entered.cancel);
-}
-
-/* ---- captures ----------------------------------------------------------------------------- */
-
-enum { MODE_AS_IT_WAS = -1 }; /* none of the driver's: the thread's could not be changed */
-
-int tide_cuda_relax(void)
-{
-    int mode = TIDE_CU_CAPTURE_RELAXED;
-    bool changed = tide_cu.cuThreadExchangeStreamCaptureMode(&mode) == TIDE_CU_SUCCESS;
-    return changed ? mode : MODE_AS_IT_WAS;
-}
-
-/* Tried once more, or the thread would be in another mode than the program's for good. */
-void tide_cuda_relax_end(int mode)
-{
-    int back = mode, again = mode;
-    if (mode != MODE_AS_IT_WAS &&
-        tide_cu.cuThreadExchangeStreamCaptureMode(&back) != TIDE_CU_SUCCESS)
-        (void)tide_cu.cuThreadExchangeStreamCaptureMode(&again);
 }
 
 /* Only the legacy stream has others that it is ordered with. To ask spoils no capture. */

@@ -19,9 +19,7 @@ static tide_cu_result cuda_get_pinned(tide_device *device, void *stream, size_t 
 {
     (void)device, (void)stream;
     void *data = NULL;
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuMemHostAlloc(&data, bytes, TIDE_CU_HOST_PORTABLE);
-    tide_cuda_relax_end(mode);
     *got = cuda_address(data);
     return result;
 }
@@ -31,9 +29,7 @@ static tide_cu_result cuda_get_managed(tide_device *device, void *stream, size_t
 {
     (void)device, (void)stream;
     tide_assert(device->managed);
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuMemAllocManaged(got, bytes, TIDE_CU_ATTACH_GLOBAL);
-    tide_cuda_relax_end(mode);
     return result;
 }
 
@@ -42,19 +38,28 @@ static tide_cu_result cuda_get_plain(tide_device *device, void *stream, size_t b
                                      tide_cu_address *got)
 {
     (void)device, (void)stream;
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
-    tide_cuda_relax_end(mode);
     return result;
+}
+
+/* A graph that is captured gets memory of its own: allocated on a stream that is not captured, and
+ * there when the host has seen that, so that whatever launches the graph finds it. */
+static tide_cu_result cuda_get_for_graph(const tide_cuda *cuda, size_t bytes, tide_cu_address *got)
+{
+    tide_cu_result result = tide_cu.cuMemAllocFromPoolAsync(got, bytes, cuda->pool, cuda->service);
+    return result == TIDE_CU_SUCCESS ? tide_cu.cuStreamSynchronize(cuda->service) : result;
 }
 
 /* Of a device without memory pools it is there at once, and no stream orders it. */
 static tide_cu_result cuda_get(tide_device *device, void *stream, size_t bytes,
                                tide_cu_address *got)
 {
-    tide_cu_pool pool = tide_cuda_of(device)->pool;
-    return pool != NULL ? tide_cu.cuMemAllocFromPoolAsync(got, bytes, pool, stream)
-                        : cuda_get_plain(device, stream, bytes, got);
+    const tide_cuda *cuda = tide_cuda_of(device);
+    if (cuda->pool == NULL)
+        return cuda_get_plain(device, stream, bytes, got);
+    return tide_cuda_capturing(device, stream)
+               ? cuda_get_for_graph(cuda, bytes, got)
+               : tide_cu.cuMemAllocFromPoolAsync(got, bytes, cuda->pool, stream);
 }
 
 /* Each kind of memory, and the entry point that failures name. */
@@ -66,18 +71,11 @@ static const struct {
                   [TIDE_MEMORY_MANAGED] = {cuda_get_managed, "cuMemAllocManaged"},
                   [TIDE_MEMORY_IPC] = {cuda_get_plain, "cuMemAlloc"}};
 
-/* Where there is none, memory that is on its way back is waited for, and the driver asked again:
- * of any kind, for they may all come out of the same. */
 static tide_status cuda_allocate_kind(tide_device *device, void *stream, int memory, size_t bytes,
                                       void **data)
 {
     tide_cu_address got = 0;
-    uint64_t waits = tide_cuda_waits(device);
     tide_cu_result result = cuda_kinds[memory].get(device, stream, bytes, &got);
-    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device, waits))
-        result = cuda_kinds[memory].get(device, stream, bytes, &got);
-    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_deferred(device))
-        result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     if (result != TIDE_CU_SUCCESS)
@@ -89,11 +87,10 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
 static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
                                         size_t align, void **data)
 {
-    tide_cuda_release_deferred_on(device, stream);
     TIDE_FORWARD(cuda_allocate_kind(device, stream, TIDE_MEMORY_DEVICE, bytes, data));
     if ((uintptr_t)*data % align == 0)
         return TIDE_OK;
-    tide_cuda_give_back(device, stream, *data);
+    tide_cuda_release(device, stream, TIDE_MEMORY_DEVICE, *data, bytes);
     return tide_fail(TIDE_ERROR_DEVICE, "cuMemAllocFromPoolAsync",
                      "device %s: %p is not aligned to %zu bytes", device->name, *data, align);
 }

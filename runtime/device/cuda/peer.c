@@ -63,9 +63,7 @@ tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
         return tide_fail(TIDE_ERROR_DEVICE, other->name,
                          "it has no memory pools, so its memory cannot be opened to others");
     TIDE_FORWARD(tide_cuda_enter(other, &entered));
-    int mode = tide_cuda_relax();
     tide_cu_result result = peer_set_access(device, other, allow, &can);
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     if (result != TIDE_CU_SUCCESS)
         return tide_cuda_fail(other, "cuMemPoolSetAccess", result); /* whose context it was */

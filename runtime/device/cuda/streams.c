@@ -100,19 +100,7 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 
 /* ---- wait --------------------------------------------------------------------------------- */
 
-/* What came of a wait. A capture that it would have ended, or has, is no fault of the device's. */
-static tide_status cuda_waited(tide_device *device, const char *entry, tide_cu_result result)
-{
-    tide_device_count(&device->waits);
-    if (result == TIDE_CU_SUCCESS)
-        return TIDE_OK;
-    tide_status status = tide_cuda_fail(device, entry, result);
-    bool captured = result >= TIDE_CU_CAPTURE_FIRST && result <= TIDE_CU_CAPTURE_LAST;
-    return captured ? tide_fail(TIDE_ERROR_STATE, device->name, "%s", tide_error_message())
-                    : status;
-}
-
-/* A wait for a stream that is being captured would spoil the capture. */
+/* A wait for a stream that is being captured would end the capture. */
 tide_status tide_cuda_wait(tide_device *device, void *stream)
 {
     tide_cuda_entered entered;
@@ -120,71 +108,21 @@ tide_status tide_cuda_wait(tide_device *device, void *stream)
         return tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
                          stream);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuStreamSynchronize(stream);
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
-    return cuda_waited(device, "cuStreamSynchronize", result);
-}
-
-/* No mode of the thread lets a wait for the context pass beside a capture: it fails and ends the
- * capture. So it is not tried where one is known: a pool's, or one on a blocking stream. The driver
- * has no call that tells of others. A capture is noted under no lock, and then asks whether a wait
- * that has not seen it goes on (tide_cuda_capture_noted); here the question and the count are one
- * step for it. */
-static bool cuda_begin_wait_all(tide_device *device)
-{
-    tide_cuda *cuda = tide_cuda_of(device);
-    tide_lock_take(&cuda->lock);
-    bool noted = __atomic_load_n(&device->captures, __ATOMIC_SEQ_CST) != 0;
-    cuda->waiting_all += !noted;
-    tide_lock_let_go(&cuda->lock);
-    return !noted;
-}
-
-static void cuda_end_wait_all(tide_cuda *cuda)
-{
-    tide_lock_take(&cuda->lock);
-    tide_assert(cuda->waiting_all > 0);
-    cuda->waiting_all--;
-    pthread_cond_broadcast(&cuda->wait_over);
-    tide_lock_let_go(&cuda->lock);
-}
-
-/* In a forked child whoever waits is not there. */
-void tide_cuda_capture_noted(tide_device *device)
-{
-    tide_cuda *cuda = tide_cuda_of(device);
-    tide_assert(__atomic_load_n(&device->captures, __ATOMIC_RELAXED) != 0);
-    if (tide_cuda_forked())
-        return;
-    tide_lock_take(&cuda->lock);
-    while (cuda->waiting_all != 0)
-        tide_lock_wait(&cuda->lock, &cuda->wait_over);
-    tide_lock_let_go(&cuda->lock);
-}
-
-static tide_status cuda_synchronise(tide_device *device)
-{
-    int mode = tide_cuda_relax();
-    tide_cu_result result = tide_cu.cuCtxSynchronize();
-    tide_cuda_relax_end(mode);
-    return cuda_waited(device, "cuCtxSynchronize", result);
+    tide_device_count(&device->waits);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuStreamSynchronize", result);
 }
 
 tide_status tide_cuda_wait_all(tide_device *device)
 {
     tide_cuda_entered entered;
-    TIDE_FORWARD(tide_cuda_enter_for(device, NULL, &entered));
-    bool may = cuda_begin_wait_all(device);
-    tide_status status =
-        may ? cuda_synchronise(device)
-            : tide_fail(TIDE_ERROR_STATE, device->name,
-                        "a graph is captured: to wait for all streams would end that");
-    if (may)
-        cuda_end_wait_all(tide_cuda_of(device));
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_cu_result result = tide_cu.cuCtxSynchronize();
     tide_cuda_leave(entered);
-    return status;
+    tide_device_count(&device->waits);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuCtxSynchronize", result);
 }
 
 /* ---- marks -------------------------------------------------------------------------------- */
@@ -200,16 +138,11 @@ void *tide_cuda_mark_record(tide_device *device, void *stream)
     return mark;
 }
 
-/* An event recorded in a capture becomes a part of the graph: nobody could query it. Another thread
- * may begin one before the event is recorded, so the stream is asked afterwards, too. */
+/* An event recorded in a capture becomes a part of the graph: nobody could query it. */
 void *tide_cuda_mark_make(tide_device *device, void *stream)
 {
-    if (!tide_cuda_capturing(device, stream)) {
-        void *mark = tide_cuda_mark_record(device, stream);
-        if (mark == NULL || !tide_cuda_capturing(device, stream))
-            return mark;
-        tide_cuda_mark_drop(device, mark);
-    }
+    if (!tide_cuda_capturing(device, stream))
+        return tide_cuda_mark_record(device, stream);
     tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p", stream);
     return NULL;
 }
@@ -217,9 +150,7 @@ void *tide_cuda_mark_make(tide_device *device, void *stream)
 /* A mark on a lost device counts as passed: nothing runs there. */
 static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
 {
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuEventQuery(mark->event);
-    tide_cuda_relax_end(mode);
     if (result != TIDE_CU_SUCCESS && result != TIDE_CU_NOT_READY)
         (void)tide_cuda_fail(device, "cuEventQuery", result);
     return result == TIDE_CU_SUCCESS || tide_device_lost(device);
@@ -243,9 +174,7 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
-    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     tide_device_count(&device->waits);
     return result == TIDE_CU_SUCCESS ? TIDE_OK
@@ -282,24 +211,18 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
            (result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE);
 }
 
-uint64_t tide_cuda_capture_number(tide_device *device, void *stream)
+/* A handle names its stream as long as that is there. NULL is the legacy stream, and the per-thread
+ * handle another stream in each thread; others are addresses. */
+uint64_t tide_cuda_stream_number(tide_device *device, void *stream)
 {
-    int state = TIDE_CU_CAPTURE_NONE;
-    uint64_t number = 0;
-    tide_cuda_entered entered;
-    if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return 0;
-    tide_cu_result result = tide_cu.cuStreamGetCaptureInfo(stream, &state, &number);
-    tide_cuda_leave(entered);
-    if (result != TIDE_CU_SUCCESS)
-        return result == TIDE_CU_CAPTURE_IMPLICIT ? TIDE_CAPTURE_BESIDE : 0;
-    return state == TIDE_CU_CAPTURE_NONE     ? 0
-           : state == TIDE_CU_CAPTURE_ACTIVE ? number + 1
-                                             : TIDE_CAPTURE_FAILED;
+    (void)device;
+    if ((uintptr_t)stream == TIDE_CU_STREAM_PER_THREAD)
+        return (uint64_t)tide_os_thread_number() << 3 | TIDE_CU_STREAM_PER_THREAD;
+    return stream != NULL ? (uintptr_t)stream : TIDE_CU_STREAM_LEGACY;
 }
 
-/* 0 for a stream of another context, too. NULL is a different stream in each context. 0 stands for
- * "no stream", so numbers are one more than the driver's. */
+/* 0 for a stream of another context, too. NULL is a different stream in each context. Numbers are
+ * more than the driver's, to be none of ours. */
 static uint64_t cuda_number_stream(tide_device *device, void *stream)
 {
     unsigned long long id = 0;
@@ -312,7 +235,7 @@ static uint64_t cuda_number_stream(tide_device *device, void *stream)
         result = tide_cu.cuStreamGetId(stream, &id);
     }
     if (ours && result == TIDE_CU_SUCCESS)
-        return (uint64_t)id + 1;
+        return (uint64_t)id + TIDE_STREAM_UNASKED + 1;
     if (result == TIDE_CU_SUCCESS || result == TIDE_CU_INVALID_HANDLE)
         tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "device %s has no stream %p", device->name,
                   stream);
@@ -321,12 +244,13 @@ static uint64_t cuda_number_stream(tide_device *device, void *stream)
     return 0;
 }
 
-uint64_t tide_cuda_stream_number(tide_device *device, void *stream)
+uint64_t tide_cuda_stream_check(tide_device *device, void *stream)
 {
     tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return 0;
-    uint64_t found = cuda_number_stream(device, stream);
+    uint64_t found = tide_cuda_capturing(device, stream) ? TIDE_STREAM_UNASKED
+                                                         : cuda_number_stream(device, stream);
     tide_cuda_leave(entered);
     return found;
 }

@@ -226,8 +226,6 @@ CALLABLE(cuStreamCreate, 2000, (tide_cu_stream *)0, 0U)
 CALLABLE(cuStreamDestroy, 4000, (tide_cu_stream)0)
 CALLABLE(cuStreamSynchronize, 2000, (tide_cu_stream)0)
 CALLABLE(cuStreamIsCapturing, 10000, (tide_cu_stream)0, (CUstreamCaptureStatus *)0)
-CALLABLE(cuStreamGetCaptureInfo, 10010, (tide_cu_stream)0, (CUstreamCaptureStatus *)0,
-         (uint64_t *)0)
 CALLABLE(cuStreamGetId, 12000, (tide_cu_stream)0, (unsigned long long *)0)
 CALLABLE(cuStreamGetCtx, 9020, (tide_cu_stream)0, (tide_cu_context *)0)
 CALLABLE(cuThreadExchangeStreamCaptureMode, 10010, (CUstreamCaptureMode *)0)

@@ -155,90 +155,6 @@ static void a_device_without_memory_waits_for_what_is_on_its_way(void **unused)
     }
 }
 
-/* However many streams give back: none is forgotten for others. */
-static void releases_on_many_streams_are_all_waited_for(void **unused)
-{
-    (void)unused;
-    enum { MANY_STREAMS = 2 * TIDE_CUDA_RELEASED_MAX + 3, PART = 1 << 16 };
-    bench b = bench_start(12);
-    const tide_device_methods *methods = b.device->methods;
-    void *streams[MANY_STREAMS], *data = NULL;
-    fake_limit(MANY_STREAMS * PART);
-    for (int i = 0; i < MANY_STREAMS; i++) {
-        streams[i] = fake_stream_create(0);
-        expect_ok(methods->allocate(b.device, streams[i], TIDE_MEMORY_DEVICE, PART, 64, &data));
-        for (uint8_t j = 0; j < 50; j++)
-            put(streams[i], data, PART, j);
-        methods->release(b.device, streams[i], TIDE_MEMORY_DEVICE, data, PART);
-    }
-    if (methods->allocate(b.device, b.stream, TIDE_MEMORY_DEVICE, MANY_STREAMS * PART, 64, &data) !=
-        TIDE_OK)
-        fail_msg("no memory, though all of it is on its way back");
-    methods->release(b.device, b.stream, TIDE_MEMORY_DEVICE, data, MANY_STREAMS * PART);
-    for (int i = 0; i < MANY_STREAMS; i++)
-        fake_stream_destroy(streams[i]);
-    expect_order();
-    bench_end(&b);
-}
-
-typedef struct asker {
-    tide_device *device;
-    void *stream, *data;
-    tide_status status;
-} asker;
-
-static void *ask(void *user)
-{
-    asker *a = user;
-    a->status =
-        a->device->methods->allocate(a->device, a->stream, TIDE_MEMORY_DEVICE, HALF, 64, &a->data);
-    return NULL;
-}
-
-/* What a thread waits for is on its way for others, too. */
-static void two_threads_wait_for_the_same_memory(void **unused)
-{
-    (void)unused;
-    alarm(120);
-    for (int pools = 0; pools < 2; pools++) {
-        bench b = pools != 0 ? bench_start(13) : start_without_pools(13);
-        const tide_device_methods *methods = b.device->methods;
-        asker askers[2] = {{.device = b.device, .stream = b.stream},
-                           {.device = b.device, .stream = b.stream}};
-        pthread_t threads[2];
-        void *other = fake_stream_create(0), *data[2];
-        fake_limit(2 * HALF);
-        for (int i = 0; i < 2; i++)
-            expect_ok(methods->allocate(b.device, other, TIDE_MEMORY_DEVICE, HALF, 64, &data[i]));
-        for (uint8_t j = 0; j < 50; j++)
-            put(other, data[0], HALF, j);
-        for (int i = 0; i < 2; i++)
-            methods->release(b.device, other, TIDE_MEMORY_DEVICE, data[i], HALF);
-        fake_hold_up("cuEventSynchronize");
-        const char *entry = pools != 0 ? "cuMemAllocFromPoolAsync" : "cuMemAlloc";
-        unsigned before = fake_calls(entry);
-        assert_int_equal(pthread_create(&threads[0], NULL, ask, &askers[0]), 0);
-        while (fake_held_up() == 0)
-            sched_yield();
-        assert_int_equal(pthread_create(&threads[1], NULL, ask, &askers[1]), 0);
-        while (fake_calls(entry) < before + 2)
-            sched_yield();
-        fake_hold_up(NULL); /* now the second has been refused, or is about to be */
-        for (int i = 0; i < 2; i++) {
-            pthread_join(threads[i], NULL);
-            assert_int_equal(askers[i].status, TIDE_OK);
-            methods->release(b.device, b.stream, TIDE_MEMORY_DEVICE, askers[i].data, HALF);
-        }
-        fake_stream_destroy(other);
-        expect_order();
-        expect_ok(tide_pool_destroy(b.pool));
-        expect_ok(tide_device_close(b.device));
-        fake_synchronise_all();
-        assert_int_equal(fake_live_bytes(), 0);
-    }
-    alarm(0);
-}
-
 typedef struct giver {
     tide_pool *pool;
     unsigned asked, wants;
@@ -432,7 +348,7 @@ static void a_function_gets_what_was_set_with_it(void **unused)
     over = false;
     assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, b.device), 0);
     for (size_t i = 0; i < scaled(400000, 20000); i++)
-        (void)tide_budget_ask(b.device, 1, &(tide_shortage){0});
+        (void)tide_budget_ask(b.device, 1, &(unsigned){0});
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     pthread_join(setter, NULL);
     assert_int_equal(torn, 0);
@@ -521,49 +437,6 @@ static void devices_without_memory_pools_free_when_work_is_over(void **unused)
 
 /* ---- a wait for everything ------------------------------------------------------------------ */
 
-/* A pool's stream is not known any more: its memory is ordered by a wait for all streams, and that
- * would end what another thread captures. */
-static void a_wait_for_all_streams_ends_no_capture_that_is_known(void **unused)
-{
-    (void)unused;
-    for (int blocking = 0; blocking < 2; blocking++) {
-        bench b = bench_start(21);
-        void *other = fake_stream_create(0), *graph = NULL;
-        void *captured = blocking != 0 ? fake_stream_create_blocking(0) : fake_stream_create(0);
-        tide_pool *second =
-            tide_pool_create(&(tide_pool_options){.device = b.device, .stream = captured});
-        {
-            TIDE_SCOPE(b.pool);
-            put(b.stream, tide_acquire(b.pool, float, 256), 1024, 1);
-            expect_ok(tide_pool_use_on(b.pool, other));
-            fake_synchronise_all();
-            fake_stream_destroy(other);
-            other = fake_stream_create(0); /* the handle again */
-            if (blocking == 0)
-                expect_ok(tide_capture_begin(second));
-            fake_capture_begin_mode(captured, FAKE_GLOBAL);
-        } /* here the host would wait */
-        assert_null(fake_violation());
-        assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
-        assert_int_equal(fake_capture_end(captured, &graph), 0);
-        fake_graph_destroy(graph);
-        if (blocking == 0)
-            expect_ok(tide_capture_drop(tide_capture_end(second), captured));
-        assert_null(tide_acquire(b.pool, float, 256));
-        expect_said("could be neither ordered nor waited for: reset it");
-        expect_ok(tide_pool_reset(b.pool)); /* now it waits, and all is in order */
-        {
-            TIDE_SCOPE(b.pool);
-            assert_non_null(tide_acquire(b.pool, float, 256));
-        }
-        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
-        expect_ok(tide_pool_destroy(second));
-        fake_stream_destroy(captured);
-        fake_stream_destroy(other);
-        bench_end(&b);
-    }
-}
-
 /* ---- reset ---------------------------------------------------------------------------------- */
 
 /* Another user of the process resets the device: every call fails, none touches what is gone. */
@@ -646,8 +519,6 @@ int main(void)
         cmocka_unit_test(pinned_memory_is_not_staged_again),
         cmocka_unit_test(a_direct_copy_is_over_when_it_fails),
         cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
-        cmocka_unit_test(releases_on_many_streams_are_all_waited_for),
-        cmocka_unit_test(two_threads_wait_for_the_same_memory),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
         cmocka_unit_test(a_pool_takes_what_buffers_have_cached),
@@ -655,7 +526,6 @@ int main(void)
         cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
-        cmocka_unit_test(a_wait_for_all_streams_ends_no_capture_that_is_known),
         cmocka_unit_test(a_device_that_was_reset_is_lost_and_can_be_opened_anew),
         cmocka_unit_test(what_opening_made_goes_when_it_fails),
     };

@@ -136,36 +136,9 @@ static void the_child_of_a_fork_has_no_driver(void **state)
 
 /* ---- captures ------------------------------------------------------------------------------- */
 
-static tide_cu_event event;
-static tide_cu_module module;
 static tide_cu_pool pool;
-static void *idle, *pinned;
-
-static tide_cu_result load_module(void)
-{
-    tide_cu_module loaded = NULL;
-    return tide_cu.cuModuleLoadDataEx(&loaded, "fake", 0, NULL, NULL);
-}
-
-static tide_cu_result unload_module(void)
-{
-    return tide_cu.cuModuleUnload(module);
-}
-
-static tide_cu_result wait_for_event(void)
-{
-    return tide_cu.cuEventSynchronize(event);
-}
-
-static tide_cu_result wait_for_stream(void)
-{
-    return tide_cu.cuStreamSynchronize(idle);
-}
-
-static tide_cu_result ask_event(void)
-{
-    return tide_cu.cuEventQuery(event);
-}
+static tide_cu_address plain;
+static void *pinned;
 
 static tide_cu_result take_pinned(void)
 {
@@ -177,25 +150,6 @@ static tide_cu_result give_pinned(void)
     return tide_cu.cuMemFreeHost(pinned);
 }
 
-static tide_cu_result make_pool(void)
-{
-    const tide_cu_pool_properties properties = {.allocation = 1, .location = {.type = 1}};
-    return tide_cu.cuMemPoolCreate(&pool, &properties);
-}
-
-static tide_cu_result set_pool(void)
-{
-    uint64_t all = UINT64_MAX;
-    return tide_cu.cuMemPoolSetAttribute(pool, TIDE_CU_POOL_RELEASE_THRESHOLD, &all);
-}
-
-static tide_cu_result trim_pool(void)
-{
-    return tide_cu.cuMemPoolTrimTo(pool, 0);
-}
-
-static tide_cu_address plain;
-
 static tide_cu_result take_plain(void)
 {
     return tide_cu.cuMemAlloc(&plain, 512);
@@ -206,98 +160,10 @@ static tide_cu_result give_plain(void)
     return tide_cu.cuMemFree(plain);
 }
 
-typedef tide_cu_result unsafe_call(void);
-static unsafe_call *const unsafe[] = {take_pinned,     give_pinned,   make_pool,  set_pool,
-                                      load_module,     unload_module, ask_event,  wait_for_event,
-                                      wait_for_stream, trim_pool,     take_plain, give_plain};
-enum { UNSAFE = sizeof unsafe / sizeof *unsafe };
-
-static void prepare(void)
+static tide_cu_result make_pool(void)
 {
-    idle = fake_stream_create(0);
-    assert_int_equal(tide_cu.cuEventCreate(&event, TIDE_CU_EVENT_DISABLE_TIMING), 0);
-    assert_int_equal(tide_cu.cuEventRecord(event, idle), 0);
-    assert_int_equal(tide_cu.cuModuleLoadDataEx(&module, "fake", 0, NULL, NULL), 0);
-    assert_int_equal(make_pool(), 0);
-    assert_int_equal(take_pinned(), 0);
-    assert_int_equal(take_plain(), 0);
-}
-
-static void clear(void)
-{
-    expect_ok(give_pinned());
-    expect_ok(tide_cu.cuMemPoolDestroy(pool));
-    expect_ok(tide_cu.cuEventDestroy(event));
-    fake_stream_destroy(idle);
-}
-
-typedef struct attempt {
-    unsafe_call *call;
-    int mode, result; /* the thread's mode; what the call returned */
-} attempt;
-
-static void *try_call(void *of)
-{
-    attempt *one = of;
-    int mode = one->mode;
-    fake_use_device(0);
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
-    one->result = one->call();
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
-    return NULL;
-}
-
-/* A call while a stream is captured: by the capturing thread or another, in this mode of captures
- * and that one of the thread. The capture is valid afterwards if the call was let pass. */
-static bool passes(unsafe_call *call, int captured, int mode, bool elsewhere)
-{
-    void *stream = fake_stream_create(0), *graph = NULL;
-    attempt one = {call, mode, 0};
-    pthread_t thread;
-    fake_capture_begin_mode(stream, captured);
-    if (!elsewhere)
-        (void)try_call(&one);
-    else if (pthread_create(&thread, NULL, try_call, &one) == 0)
-        pthread_join(thread, NULL);
-    int ended = fake_capture_end(stream, &graph);
-    assert_int_equal(one.result, ended == 0 ? 0 : UNSUPPORTED);
-    assert_true(ended == 0 || ended == INVALIDATED);
-    if (graph != NULL)
-        fake_graph_destroy(graph);
-    fake_stream_destroy(stream);
-    return ended == 0;
-}
-
-/* The table of cuThreadExchangeStreamCaptureMode's documentation. */
-static void unsafe_calls_end_captures_as_the_modes_say(void **state)
-{
-    (void)state;
-    prepare();
-    for (int i = 0; i < UNSAFE; i++) {
-        assert_false(passes(unsafe[i], FAKE_GLOBAL, FAKE_GLOBAL, false));
-        assert_false(passes(unsafe[i], FAKE_GLOBAL, FAKE_GLOBAL, true));
-        assert_false(passes(unsafe[i], FAKE_GLOBAL, FAKE_THREAD, false));
-        assert_false(passes(unsafe[i], FAKE_THREAD, FAKE_GLOBAL, false));
-    }
-    assert_true(passes(ask_event, FAKE_GLOBAL, FAKE_THREAD, true));
-    assert_true(passes(ask_event, FAKE_THREAD, FAKE_GLOBAL, true));
-    assert_true(passes(ask_event, FAKE_RELAXED, FAKE_GLOBAL, false));
-    assert_true(passes(ask_event, FAKE_GLOBAL, FAKE_RELAXED, false));
-    assert_true(passes(ask_event, FAKE_GLOBAL, FAKE_RELAXED, true));
-    assert_non_null(fake_violation());
-    clear();
-}
-
-static tide_cu_result wait_for_context(void)
-{
-    return tide_cu.cuCtxSynchronize();
-}
-
-static void no_mode_makes_a_wait_for_the_context_safe(void **state)
-{
-    (void)state;
-    assert_false(passes(wait_for_context, FAKE_GLOBAL, FAKE_RELAXED, true));
-    assert_false(passes(wait_for_context, FAKE_RELAXED, FAKE_RELAXED, true));
+    const tide_cu_pool_properties properties = {.allocation = 1, .location = {.type = 1}};
+    return tide_cu.cuMemPoolCreate(&pool, &properties);
 }
 
 static void *end_capture(void *stream)
@@ -331,8 +197,11 @@ static int fill_legacy_while_captured(void *stream, tide_cu_result *asked)
     fake_capture_begin(stream);
     *asked = tide_cu.cuStreamIsCapturing(NULL, &capturing);
     tide_cu_result filled = tide_cu.cuMemsetD8Async((uintptr_t)data, 0, 512, NULL);
+    int mode = FAKE_RELAXED;
     tide_cu_address more = 0;
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
     assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&more, 512, pool, NULL), filled);
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
     assert_int_equal(fake_capture_end(stream, &graph), filled == 0 ? 0 : INVALIDATED);
     if (graph != NULL)
         fake_graph_destroy(graph);
@@ -615,8 +484,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_handle_that_is_gone_faults),
         TEST(the_child_of_a_fork_has_no_driver),
-        TEST(unsafe_calls_end_captures_as_the_modes_say),
-        TEST(no_mode_makes_a_wait_for_the_context_safe),
         TEST(a_capture_ends_on_the_thread_where_it_began),
         TEST(the_legacy_stream_ends_captures_of_blocking_streams),
         TEST(to_ask_the_legacy_stream_ends_no_capture),

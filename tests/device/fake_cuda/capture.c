@@ -12,10 +12,14 @@ void capture_record(event *to, lane *on)
     to->before = model_tail(on);
 }
 
-/* What was recorded outside a capture cannot be waited for inside. */
+/* What was recorded outside a capture cannot be waited for inside; the legacy stream joins none. */
 int capture_wait(lane *on, const event *of)
 {
     bool captured = of->capture != NULL && of->capture->active;
+    if (captured && on == on->context->legacy) {
+        of->capture->spoiled = true;
+        return CAPTURE_IMPLICIT;
+    }
     if (on->capture != NULL && (!captured || of->capture != on->capture)) {
         on->capture->spoiled = true;
         return CAPTURE_ISOLATION;
@@ -27,6 +31,26 @@ int capture_wait(lane *on, const event *of)
     }
     set_join(&on->tail, &of->before);
     return 0;
+}
+
+/* Nobody can know when it was passed. */
+int capture_asked(const event *of, const char *what)
+{
+    int result = control_unsafe(what);
+    if (of->capture == NULL)
+        return result;
+    fake_complain("%s of an event in a capture", what);
+    of->capture->spoiled = true;
+    return CAPTURED_EVENT;
+}
+
+int capture_own(const lane *on, const char *what)
+{
+    if (on->capture == NULL)
+        return 0;
+    fake_complain("%s of a stream that is captured", what);
+    on->capture->spoiled = true;
+    return CAPTURE_UNSUPPORTED;
 }
 
 static capture **place_of(const capture *of)

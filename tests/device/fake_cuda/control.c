@@ -128,13 +128,14 @@ lane *control_new_stream(context *of, bool blocking)
 
 static void forget(void)
 {
-    uint64_t numbers = fake.stream_numbers;
+    uint64_t numbers = fake.stream_numbers, contexts = fake.context_numbers;
     memset(&fake, 0, sizeof fake);
     memset(&asked, 0, sizeof asked);
     asked.failing = -1;
     here.depth = 0;
     here.mode = MODE_GLOBAL;
     fake.stream_numbers = numbers;
+    fake.context_numbers = contexts;
 }
 
 static void begin_anew(unsigned devices, uint32_t seed)

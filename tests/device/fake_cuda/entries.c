@@ -257,8 +257,11 @@ static reserve *pool_of(tide_cu_pool handle)
 ENTRY(cuMemPoolDestroy, tide_cu_pool pool)
 {
     START(cuMemPoolDestroy);
-    memory_end_pool(pool_of(pool));
-    return control_leave(0);
+    reserve *of = pool_of(pool);
+    result = control_unsafe("cuMemPoolDestroy");
+    if (result == 0)
+        memory_end_pool(of);
+    return control_leave(result);
 }
 
 ENTRY(cuMemPoolSetAttribute, tide_cu_pool pool, int attribute, void *value)
@@ -279,7 +282,7 @@ ENTRY(cuMemPoolGetAttribute, tide_cu_pool pool, int attribute, void *value)
     if (attribute < TIDE_CU_POOL_RESERVED || attribute > TIDE_CU_POOL_USED_PEAK)
         return control_leave(TIDE_CU_INVALID_VALUE);
     *(uint64_t *)value = values[attribute - TIDE_CU_POOL_RESERVED];
-    return control_leave(0);
+    return control_leave(control_unsafe("cuMemPoolGetAttribute"));
 }
 
 /* What is in use, and what work may still use, stays. */
@@ -322,7 +325,7 @@ ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
 ENTRY(cuIpcGetMemHandle, tide_cu_ipc_handle *out, tide_cu_address address)
 {
     START_CURRENT(cuIpcGetMemHandle);
-    result = fake.no_ipc ? NOT_SUPPORTED : control_unsafe("cuIpcGetMemHandle");
+    result = fake.no_ipc ? NOT_SUPPORTED : 0;
     return control_leave(result != 0 ? result : ipc_export(address, out));
 }
 
@@ -379,11 +382,11 @@ ENTRY(cuPointerGetAttribute, void *value, int attribute, tide_cu_address address
     return control_leave(0);
 }
 
-/* A graph that allocates would give other addresses in each replay, or the same to two. */
-static void forbid_in_capture(const lane *on, const char *what)
+/* On a captured stream it is a node of the graph; elsewhere a call that a capture may forbid. */
+static int may_allocate(const lane *on, const char *what)
 {
-    if (on->capture != NULL)
-        fake_complain("%s on a stream that is captured", what);
+    int result = capture_implicit(on, what);
+    return result != 0 || on->capture != NULL ? result : control_unsafe(what);
 }
 
 ENTRY(cuMemAllocFromPoolAsync, tide_cu_address *out, size_t bytes, tide_cu_pool pool,
@@ -393,8 +396,7 @@ ENTRY(cuMemAllocFromPoolAsync, tide_cu_address *out, size_t bytes, tide_cu_pool 
     lane *on = entry_stream(handle);
     if (on == NULL || on->context != pool_of(pool)->context)
         return control_leave(INVALID_HANDLE);
-    forbid_in_capture(on, "cuMemAllocFromPoolAsync");
-    result = capture_implicit(on, "cuMemAllocFromPoolAsync");
+    result = may_allocate(on, "cuMemAllocFromPoolAsync");
     if (result != 0)
         return control_leave(result);
     *out = memory_take(bytes, on, pool_of(pool));
@@ -407,8 +409,9 @@ ENTRY(cuMemFreeAsync, tide_cu_address address, tide_cu_stream handle)
     lane *on = entry_stream(handle);
     if (on == NULL)
         return control_leave(INVALID_HANDLE);
-    forbid_in_capture(on, "cuMemFreeAsync");
-    result = capture_implicit(on, "cuMemFreeAsync");
+    result = may_allocate(on, "cuMemFreeAsync");
+    if (result == 0 && on->capture != NULL) /* what the graph has not allocated it cannot free */
+        result = TIDE_CU_INVALID_VALUE;
     if (result != 0)
         return control_leave(result);
     if (memory_give(address, on))
@@ -617,11 +620,9 @@ ENTRY(cuEventQuery, tide_cu_event handle)
 {
     START_CURRENT(cuEventQuery);
     const event *of = event_of(handle);
-    result = control_unsafe("cuEventQuery");
+    result = capture_asked(of, "cuEventQuery");
     if (result != 0)
         return control_leave(result);
-    if (of->capture != NULL)
-        return control_leave(CAPTURED_EVENT);
     if (!model_done(&of->before))
         return control_leave(TIDE_CU_NOT_READY);
     model_finish(&of->before);
@@ -632,11 +633,9 @@ ENTRY(cuEventSynchronize, tide_cu_event handle)
 {
     START_CURRENT(cuEventSynchronize);
     const event *of = event_of(handle);
-    result = control_unsafe("cuEventSynchronize");
+    result = capture_asked(of, "cuEventSynchronize");
     if (result != 0)
         return control_leave(result);
-    if (of->capture != NULL)
-        return control_leave(CAPTURED_EVENT);
     set before = of->before;
     model_finish(&before);
     return control_leave(0);
@@ -670,13 +669,9 @@ ENTRY(cuStreamSynchronize, tide_cu_stream handle)
     lane *on = entry_stream(handle);
     if (on == NULL)
         return control_leave(INVALID_HANDLE);
-    if (on->capture != NULL) {
-        fake_complain("cuStreamSynchronize of a stream that is captured");
-        on->capture->spoiled = true;
-        return control_leave(CAPTURE_UNSUPPORTED);
-    }
-    result = control_unsafe("cuStreamSynchronize");
+    result = capture_own(on, "cuStreamSynchronize");
     result = result != 0 ? result : capture_implicit(on, "cuStreamSynchronize");
+    result = result != 0 ? result : control_unsafe("cuStreamSynchronize");
     if (result != 0)
         return control_leave(result);
     set tail = model_tail(on);
@@ -696,37 +691,25 @@ ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
     return control_leave(0);
 }
 
-/* The number is that of an active capture only. */
-ENTRY(cuStreamGetCaptureInfo, tide_cu_stream handle, int *state, uint64_t *number)
-{
-    START_CURRENT(cuStreamGetCaptureInfo);
-    const lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
-    if (capture_blocks(on))
-        return control_leave(CAPTURE_IMPLICIT);
-    *state = on->capture == NULL ? 0 : on->capture->spoiled ? 2 : 1;
-    if (*state == 1)
-        *number = on->capture->number;
-    return control_leave(0);
-}
-
 ENTRY(cuStreamGetId, tide_cu_stream handle, unsigned long long *number)
 {
     START_CURRENT(cuStreamGetId);
     const lane *on = entry_stream(handle);
-    if (on != NULL)
-        *number = on->number;
-    return control_leave(on != NULL ? 0 : INVALID_HANDLE);
+    if (on == NULL)
+        return control_leave(INVALID_HANDLE);
+    *number = on->number;
+    result = capture_own(on, "cuStreamGetId");
+    return control_leave(result != 0 ? result : capture_implicit(on, "cuStreamGetId"));
 }
 
 ENTRY(cuStreamGetCtx, tide_cu_stream handle, tide_cu_context *out)
 {
     START_CURRENT(cuStreamGetCtx);
     const lane *on = entry_stream(handle);
-    if (on != NULL)
-        *out = (tide_cu_context)(void *)on->context;
-    return control_leave(on != NULL ? 0 : INVALID_HANDLE);
+    if (on == NULL)
+        return control_leave(INVALID_HANDLE);
+    *out = (tide_cu_context)(void *)on->context;
+    return control_leave(capture_implicit(on, "cuStreamGetCtx"));
 }
 
 /* ---- code (code.c) -------------------------------------------------------------------------- */
@@ -735,9 +718,6 @@ ENTRY(cuModuleLoadDataEx, tide_cu_module *out, const void *image, unsigned count
       void **values)
 {
     START_CURRENT(cuModuleLoadDataEx);
-    result = control_unsafe("cuModuleLoadDataEx");
-    if (result != 0)
-        return control_leave(result);
     return control_leave(code_load(image, count, options, values, out));
 }
 

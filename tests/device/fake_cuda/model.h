@@ -184,7 +184,9 @@ int capture_wait(lane *on, const event *of);
 void capture_begin(lane *on, int mode);
 int capture_implicit(const lane *on, const char *what); /* 906 where `on` is a legacy stream */
 bool capture_blocks(const lane *on);                    /* the same question; nothing is spoiled */
-int capture_finish(lane *on, capture *of);              /* the driver's result */
+int capture_own(const lane *on, const char *what);    /* 900 where the stream itself is captured */
+int capture_asked(const event *of, const char *what); /* 0, 900 or 907 */
+int capture_finish(lane *on, capture *of);            /* the driver's result */
 extern capture capture_over;
 
 /* entries.c */

@@ -28,10 +28,9 @@
     X(CAPTURED, "capture ends", 6)                                                 \
     X(LAUNCH, "launch", 4)                                                         \
     X(DISCARD, "discard graph", 2)                                                 \
-    X(POOL, "pool", 2)     /* one ends in flight, another begins */                \
-    X(STREAM, "stream", 2) /* the same */                                          \
-    X(TRIM, "trim", 3)                                                             \
-    X(SYNCHRONISE, "synchronise", 2)
+    X(POOL, "pool", 2) /* one ends in flight, another begins */                    \
+    X(TRIM, "trim", 4)                                                             \
+    X(SYNCHRONISE, "synchronise", 3)
 
 enum step_code {
 #define X(code, name, weight) STEP_##code,
@@ -53,14 +52,13 @@ typedef struct program {
 } program;
 
 /* What is broken on purpose, to see that it is found. */
-#define HAZARD_PLANTS(X)                                                       \
-    X(NONE, "none")                                                            \
-    X(ORDER, "order")     /* events order no streams */                        \
-    X(FOLLOW, "follow")   /* a stream does not wait for the mark of another */ \
-    X(DONE, "done")       /* every mark counts as passed */                    \
-    X(WAIT, "wait")       /* no wait of the host waits */                      \
-    X(RELEASE, "release") /* memory is given back on the wrong stream */       \
-    X(GRAPH, "graph")     /* the program does not say what its graphs use */   \
+#define HAZARD_PLANTS(X)                                                     \
+    X(NONE, "none")                                                          \
+    X(ORDER, "order")     /* events order no streams */                      \
+    X(DONE, "done")       /* every mark counts as passed */                  \
+    X(WAIT, "wait")       /* no wait of the host waits */                    \
+    X(RELEASE, "release") /* memory is given back on the wrong stream */     \
+    X(GRAPH, "graph")     /* the program does not say what its graphs use */ \
     X(DECLARE, "declare") /* nor on what streams it uses arrays */
 
 enum plant {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps that are the program's own: kernels, buffers, exports, graphs, streams. */
+/* Steps that are the program's own: kernels, buffers, exports, graphs. */
 #include <string.h>
 
 #include <tidepool/array.h>
@@ -231,11 +231,20 @@ static void pools_join(group *g)
     }
 }
 
+/* A stream that is declared to a captured pool would have to be in the capture. */
+static bool has_declared(int stream)
+{
+    for (const pool *p = w.pools; p < w.pools + POOLS; p++)
+        if (p->pool != NULL && p->stream == stream && world_declared(p) != 0)
+            return true;
+    return false;
+}
+
 void step_capture(const step *s)
 {
     int on = free_stream(s->a);
     group *g = free_group();
-    if (on == NOBODY || g == NULL || world_is_declared(on))
+    if (on == NOBODY || g == NULL || world_is_declared(on) || has_declared(on))
         return;
     *g = (group){.origin = on, .members = 1u << on, .before = 1u << on, .last = on};
     if (s->b % 2 == 0)
@@ -396,48 +405,7 @@ void step_discard(const step *s)
         graphs_discard(g);
 }
 
-/* ---- streams --------------------------------------------------------------------------------- */
-
-static bool is_needed(int stream)
-{
-    for (const pool *p = w.pools; p < w.pools + POOLS; p++)
-        if (p->pool != NULL && p->stream == stream)
-            return true;
-    for (const group *g = w.groups; g < w.groups + GROUPS; g++)
-        if (g->recording && ((g->members | g->before) >> stream & 1) != 0)
-            return true;
-    return world_group(stream) != NULL || world_is_declared(stream);
-}
-
-/* What it used last is over for the program. */
-static void move_uses(int from, int to)
-{
-    fake_order(w.streams[from], w.streams[to]);
-    for (claim *c = w.claims; c < w.claims + CLAIMS; c++)
-        if (c->holders != 0 && c->last == from) {
-            c->last = to;
-            c->told = 0;
-        }
-    for (group *g = w.groups; g < w.groups + GROUPS; g++)
-        if (g->last == from) {
-            g->last = to;
-            g->told = 0;
-        }
-}
-
-void step_stream(const step *s)
-{
-    int i = s->a % STREAMS, to = (i + 1 + s->b % (STREAMS - 1)) % STREAMS;
-    if (w.streams[i] == NULL) {
-        w.streams[i] = fake_stream_create(0);
-        return;
-    }
-    if (is_needed(i) || w.streams[to] == NULL || world_group(to) != NULL)
-        return;
-    move_uses(i, to);
-    fake_stream_destroy(w.streams[i]);
-    w.streams[i] = NULL;
-}
+/* ---- waits ---------------------------------------------------------------------------------- */
 
 void step_synchronise(const step *s)
 {

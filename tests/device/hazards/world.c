@@ -32,12 +32,6 @@ static tide_status order_nothing(tide_device *device, void *before, void *after)
     return TIDE_OK;
 }
 
-static tide_status follow_nothing(tide_device *device, void *mark, void *stream)
-{
-    (void)device, (void)mark, (void)stream;
-    return TIDE_OK;
-}
-
 static bool always_done(tide_device *device, void *mark)
 {
     (void)device, (void)mark;
@@ -64,7 +58,6 @@ static void plant_it(tide_device *device, enum plant plant)
     broken = *whole;
     switch (plant) {
     case PLANT_ORDER: broken.order = order_nothing; break;
-    case PLANT_FOLLOW: broken.mark_follow = follow_nothing; break;
     case PLANT_DONE: broken.mark_done = always_done; break;
     case PLANT_WAIT:
         broken.wait = wait_for_nothing;

@@ -133,7 +133,6 @@ void step_capture(const step *s);
 void step_captured(const step *s);
 void step_launch(const step *s);
 void step_discard(const step *s);
-void step_stream(const step *s);
 void step_synchronise(const step *s);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools, scopes and arrays of an OpenCL device: the same bookkeeping, other memory. */
 #include "bed.h"
+
 #include "tests/random.h"
+#include <tidepool/device_memory.h>
 
 #include <math.h>
 
@@ -330,6 +332,7 @@ static void memory_in_two_hands_never_overlaps(void **unused)
         if (pieces[i].data != NULL)
             give_piece(&pieces[i], pool);
     expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_device_memory_trim(gpu, 0)); /* what waits for the pool's copies goes */
     assert_int_equal(tide_opencl_of(gpu)->span_count, 0);
     bed_queue_end(queues[0]);
     bed_queue_end(queues[1]);
