@@ -21,9 +21,23 @@
 #include "runtime/base/os.h"
 #include "runtime/base/type.h"
 #include "runtime/device/cuda/cuda.h"
-#include "tests/device/helpers/parts.h"
+#include "tests/random.h"
 
 enum { PARTS_MAX = 300, MARGIN = 48 };
+
+static rng draws = {1}; /* of this program, from its start */
+
+static uint64_t chance(uint64_t limit)
+{
+    return rng_below(&draws, limit);
+}
+
+static size_t bytes_of(const tide_part *part)
+{
+    size_t bytes = 0;
+    assert_true(tide_type_bytes(tide_type_facts_of(part->type), part->count, &bytes));
+    return bytes;
+}
 
 /* A part, in an array of bytes with a margin on both sides; and what the host has of that array. */
 typedef struct place {
