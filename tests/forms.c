@@ -8,18 +8,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <tidepool/dynamic.h>
+#include <tidepool/learn.h>
+#include <tidepool/site.h>
+#include <tidepool/tune.h>
+#include <tidepool/upkeep.h>
+
 #include "jit/stager/locate.h"
 #include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
 #include <valgrind/valgrind.h>
-
-#include <tidepool/dynamic.h>
-#include <tidepool/learn.h>
-#include <tidepool/site.h>
-#include <tidepool/tune.h>
-#include <tidepool/upkeep.h>
 #endif
 
 static const pool_kind kinds[] = {

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef TIDE_HAVE_VALGRIND
-#include <valgrind/valgrind.h>
-
 #include <tidepool/buffers.h>
 #include <tidepool/profile.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
+
+#ifdef TIDE_HAVE_VALGRIND
+#include <valgrind/valgrind.h>
 #else
 #define RUNNING_ON_VALGRIND 0
 #endif

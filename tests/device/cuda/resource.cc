@@ -69,6 +69,7 @@ void *use(device_resource resource, cuda::stream_ref stream)
 
 #include <csetjmp>
 #include <cstdarg>
+
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/tidepool.h>
