@@ -20,8 +20,7 @@ TIDE_BEGIN_DECLS
  * series of its own; the rest is summed as `other`. What pools, buffers and sites had counted that
  * are gone stays in the sums, if they were there in an earlier call. TIDE_ERROR_ARGUMENT
  * for NULL, TIDE_ERROR_MEMORY, TIDE_ERROR_FILE; then what was written is not whole. The message is
- * not set. Any thread; a call asks for the facts again whenever another has written later ones
- * meanwhile, so do not call it without a pause. */
+ * not set. Any thread, one at a time; not from a visitor of sites, for whom the others would wait. */
 tide_status tide_metrics_write(FILE *out, bool openmetrics);
 
 TIDE_END_DECLS

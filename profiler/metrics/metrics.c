@@ -155,21 +155,22 @@ void tide_metrics_memory_free(tide_metrics_memory *memory)
     free(memory);
 }
 
-/* Their rows were reserved when they were first seen. */
-static void metrics_remember_gone(tide_table *gone, const json_t *before, const tide_value_ids *now)
+/* Adds what of the document before is not in this one. False without memory. */
+static bool metrics_remember_gone(tide_table *gone, const json_t *before, const json_t *now)
 {
+    tide_value_ids ids = tide_value_ids_of(json_object_get(now, gone->form->list));
+    bool good = ids.each != NULL && tide_table_reserve(gone, now);
     const json_t *object;
     size_t i;
     json_array_foreach(json_object_get(before, gone->form->list), i, object)
     {
-        if (tide_value_ids_have(now, tide_value_count(object, "id")))
-            continue;
-        bool added = tide_table_add(gone, object);
-        tide_assert(added);
-        (void)added;
+        if (good && !tide_value_ids_have(&ids, tide_value_count(object, "id")))
+            good = tide_table_add(gone, object);
     }
     for (i = 0; i < gone->count; i++)
         gone->rows[i].first = NULL; /* a document's that is given back */
+    free(ids.each);
+    return good;
 }
 
 /* Is it of the same program, by the same copy of the library? Then its ids are the same things'. */
@@ -180,36 +181,16 @@ static bool metrics_is_same(const json_t *before, const json_t *now)
            strcmp(tide_value_text(before, "program"), tide_value_text(now, "program")) == 0;
 }
 
-/* All that takes memory, before anything is changed. False without. */
-static bool metrics_prepare(tide_metrics_memory *memory, const json_t *facts,
-                            tide_value_ids ids[METRICS_GROUPS])
-{
-    bool good = true;
-    for (int i = 0; i < METRICS_GROUPS; i++) {
-        ids[i] = (tide_value_ids){0};
-        if (!metrics_may_go(&metrics_groups[i]))
-            continue;
-        ids[i] = tide_value_ids_of(json_object_get(facts, memory->gone[i].form->list));
-        good = good && ids[i].each != NULL && tide_table_reserve(&memory->gone[i], facts);
-    }
-    return good;
-}
-
 bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts)
 {
-    tide_value_ids ids[METRICS_GROUPS];
+    bool good = true;
     if (memory->last != NULL && !metrics_is_same(memory->last, facts))
         metrics_forget(memory);
-    bool good = metrics_prepare(memory, facts, ids);
-    for (int i = 0; i < METRICS_GROUPS; i++) {
-        if (good && memory->last != NULL && metrics_may_go(&metrics_groups[i]))
-            metrics_remember_gone(&memory->gone[i], memory->last, &ids[i]);
-        free(ids[i].each);
-    }
-    if (good) {
-        json_decref(memory->last);
-        memory->last = json_incref(facts);
-    }
+    for (int i = 0; good && i < METRICS_GROUPS; i++)
+        if (metrics_may_go(&metrics_groups[i]))
+            good = metrics_remember_gone(&memory->gone[i], memory->last, facts);
+    json_decref(memory->last);
+    memory->last = json_incref(facts);
     return good;
 }
 
@@ -380,31 +361,12 @@ bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *
 
 /* ---- which format ---- */
 
-/* The weight that an Accept header gives to this type: of its best entry, 0 if there is none. */
-static double metrics_weight(const char *accept, const char *type)
-{
-    double best = 0;
-    for (const char *entry = accept; *entry != 0;) {
-        size_t length = strcspn(entry, ","), skip = strspn(entry, " \t");
-        char text[128];
-        snprintf(text, sizeof text, "%.*s", (int)(length < 120 ? length : 120), entry);
-        const char *q = strstr(text, "q=");
-        double weight = q != NULL ? strtod(q + 2, NULL) : 1;
-        if (strncasecmp(text + (skip < length ? skip : 0), type, strlen(type)) == 0 &&
-            weight > best)
-            best = weight;
-        entry += length + (entry[length] == ',');
-    }
-    return best;
-}
-
+/* A scraper that knows OpenMetrics names it first, for it likes it best. */
 tide_metrics_format tide_metrics_accepted(const char *accept)
 {
-    if (accept == NULL)
-        return TIDE_METRICS_PROMETHEUS;
-    double open = metrics_weight(accept, "application/openmetrics-text");
-    return open > 0 && open >= metrics_weight(accept, "text/plain") ? TIDE_METRICS_OPEN
-                                                                    : TIDE_METRICS_PROMETHEUS;
+    static const char open[] = "application/openmetrics-text";
+    return accept != NULL && strncasecmp(accept, open, strlen(open)) == 0 ? TIDE_METRICS_OPEN
+                                                                          : TIDE_METRICS_PROMETHEUS;
 }
 
 const char *tide_metrics_type(tide_metrics_format format)

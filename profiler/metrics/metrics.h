@@ -26,14 +26,14 @@ void tide_metrics_memory_free(tide_metrics_memory *memory);
 
 /* Adds what is gone since the document before, and keeps this one (a reference: it must not
  * change). Of another process, or of a program that it executed, it forgets all. False without
- * memory: then the document is not kept, and nothing of what is gone is lost. */
+ * memory: then sums may go back. */
 bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts);
 
 /* `memory` may be NULL. False without memory for it; then what was written is not whole. */
 bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory,
                      tide_metrics_format format);
 
-/* Which format does this value of the HTTP header Accept (or NULL) like best? */
+/* Which format does this value of the HTTP header Accept (or NULL) name first? */
 tide_metrics_format tide_metrics_accepted(const char *accept);
 
 /* The value of Content-Type. */

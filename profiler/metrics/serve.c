@@ -16,9 +16,8 @@ int tide_serve(const char *where, const char *const *paths, tide_serve_answer *a
 
 #else
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,45 +43,29 @@ typedef struct serve_job {
 
 /* ---- where ---- */
 
-static bool serve_set_address(serve_place *place, const char *address)
-{
-    struct sockaddr_in *four = (void *)&place->address;
-    struct sockaddr_in6 *six = (void *)&place->address;
-    if (inet_pton(AF_INET, address, &four->sin_addr) == 1) {
-        four->sin_family = AF_INET;
-        four->sin_port = htons((uint16_t)place->port);
-        place->loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
-        snprintf(place->text, sizeof place->text, "%s", address);
-        return true;
-    }
-    if (inet_pton(AF_INET6, address, &six->sin6_addr) != 1)
-        return false;
-    six->sin6_family = AF_INET6;
-    six->sin6_port = htons((uint16_t)place->port);
-    place->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
-    snprintf(place->text, sizeof place->text, "[%s]", address);
-    return true;
-}
-
+/* "[ADDRESS:]PORT"; an address of IPv6 stands in brackets. */
 static bool serve_read_place(const char *where, serve_place *place)
 {
-    const char *colon = strrchr(where, ':'), *digits = colon != NULL ? colon + 1 : where;
-    char address[SERVE_ADDRESS] = "127.0.0.1", *end;
-    long port = strtol(digits, &end, 10);
-    if (end == digits || *end != 0 || port < 0 || port > 65535)
-        return false;
-    place->port = (int)port;
-    if (colon != NULL && colon != where) {
-        size_t length = (size_t)(colon - where);
-        bool brackets = where[0] == '[' && colon[-1] == ']' && length > 2;
-        if (length >= sizeof address)
-            return false;
-        snprintf(address, sizeof address, "%.*s", (int)(brackets ? length - 2 : length),
-                 where + brackets);
-    }
+    struct addrinfo *found,
+        numbers = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    const char *colon = strrchr(where, ':'), *port = colon != NULL ? colon + 1 : where;
+    char address[SERVE_ADDRESS] = "127.0.0.1", *bare = address;
+    if (colon != NULL && colon != where)
+        snprintf(address, sizeof address, "%.*s", (int)(colon - where), where);
     if (strcmp(address, "localhost") == 0)
         snprintf(address, sizeof address, "127.0.0.1");
-    return serve_set_address(place, address);
+    snprintf(place->text, sizeof place->text, "%s", address);
+    if (address[0] == '[' && address[strlen(address) - 1] == ']') {
+        address[strlen(address) - 1] = '\0';
+        bare++;
+    }
+    place->port = (int)strtol(port, NULL, 10);
+    if (place->port > 65535 || getaddrinfo(bare, port, &numbers, &found) != 0)
+        return false;
+    memcpy(&place->address, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    place->loopback = strncmp(bare, "127.", 4) == 0 || strcmp(bare, "::1") == 0;
+    return true;
 }
 
 /* ---- one request ---- */

@@ -3,9 +3,7 @@
 #define _GNU_SOURCE
 #include "profiler/record/child.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,44 +13,25 @@
 static const int child_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 enum { CHILD_SIGNALS = sizeof child_signals / sizeof *child_signals };
 
-/* In the child: becomes the program, or writes why not. */
-__attribute__((noreturn)) static void child_become(const tide_child *child, char **args,
-                                                   const char *const *variables, int tell)
+int tide_child_start(tide_child *child, char **args)
 {
-    bool set = true;
-    (void)signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &child->before, NULL);
-    for (; set && *variables != NULL; variables += 2)
-        set = setenv(variables[0], variables[1], 1) == 0;
-    if (set)
-        execvp(args[0], args);
-    int error = errno;
-    ssize_t written = write(tell, &error, sizeof error);
-    _exit(written == (ssize_t)sizeof error ? 127 : 126);
-}
-
-int tide_child_start(tide_child *child, char **args, const char *const *variables)
-{
-    int tell[2], error = 0;
+    posix_spawnattr_t how;
+    sigset_t before, usual;
     sigemptyset(&child->wanted);
     sigaddset(&child->wanted, SIGCHLD);
     for (int i = 0; i < CHILD_SIGNALS; i++)
         sigaddset(&child->wanted, child_signals[i]);
-    if (pipe2(tell, O_CLOEXEC) != 0)
-        return errno;
-    sigprocmask(SIG_BLOCK, &child->wanted, &child->before);
-    child->pid = fork();
-    if (child->pid == 0)
-        child_become(child, args, variables, tell[1]);
-    if (child->pid < 0)
-        error = errno;
-    close(tell[1]);
-    ssize_t got = child->pid > 0 ? read(tell[0], &error, sizeof error) : 0;
-    close(tell[0]);
-    if (got > 0)
-        waitpid(child->pid, &child->status, 0); /* it is no program */
+    sigprocmask(SIG_BLOCK, &child->wanted, &before);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGPIPE); /* which this process ignores */
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigmask(&how, &before);
+    posix_spawnattr_setsigdefault(&how, &usual);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    int error = posix_spawnp(&child->pid, args[0], NULL, &how, args, environ);
+    posix_spawnattr_destroy(&how);
     if (error != 0)
-        sigprocmask(SIG_SETMASK, &child->before, NULL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 

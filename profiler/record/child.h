@@ -9,14 +9,13 @@
 
 typedef struct tide_child {
     pid_t pid;
-    int status;      /* as waitpid tells it, once it has ended      */
-    sigset_t before; /* our mask of signals, which the program gets */
-    sigset_t wanted; /* what is waited for                          */
+    int status;      /* as waitpid tells it, once it has ended */
+    sigset_t wanted; /* signals that are waited for            */
 } tide_child;
 
-/* Starts it, with variables in its environment: name, value, … and a NULL. 0, or the error of fork
- * or exec. From then on signals that would end this process are kept for tide_child_wait. */
-int tide_child_start(tide_child *child, char **args, const char *const *variables);
+/* Starts it, in our environment. 0, or the error. From then on signals that would end this process
+ * are kept for tide_child_wait. */
+int tide_child_start(tide_child *child, char **args);
 
 /* Waits so long, and hands signals on meanwhile: those that somebody sent to this process alone,
  * for a terminal sends its own to both. True once the program has ended. */

@@ -100,18 +100,18 @@ static bool record_name_last(record_job *job)
  * its facts to a file of ours (the setting `stats`), unless its user wants them elsewhere. */
 static int record_start(record_job *job)
 {
-    const char *variables[] = {
-        "TIDEPOOL_LISTEN", "1", "TIDEPOOL_STATS", "json", "TIDEPOOL_STATS_FILE", job->last, NULL};
     int made = getenv("TIDEPOOL_STATS") == NULL && record_name_last(job)
                    ? mkostemp(job->last, O_CLOEXEC)
                    : -1;
-    if (made >= 0)
+    if (made >= 0) {
         close(made);
-    else
+        (void)setenv("TIDEPOOL_STATS", "json", 1);
+        (void)setenv("TIDEPOOL_STATS_FILE", job->last, 1);
+    } else {
         job->last[0] = 0;
-    if (job->last[0] == 0)
-        variables[2] = NULL;
-    return tide_child_start(&job->child, job->args, variables);
+    }
+    (void)setenv("TIDEPOOL_LISTEN", "1", 1);
+    return tide_child_start(&job->child, job->args);
 }
 
 static void record_drop_last(record_job *job)

@@ -7,9 +7,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "profiler/record/codes.h"
 #include "profiler/record/read.h"
 #include "profiler/tool/client.h"
+
+/* What code was asked for: once for each plan of a site. */
+enum { TIDE_CODES_MAX = 256 }; /* sites; of more, the first ones */
+
+typedef struct tide_codes {
+    struct {
+        uint64_t site, generation;
+    } asked[TIDE_CODES_MAX];
+    size_t count;
+} tide_codes;
 
 typedef struct tide_look {
     pid_t pid;

@@ -42,35 +42,14 @@ __attribute__((format(printf, 2, 3))) static bool read_refuse(record_reader *rea
     return false;
 }
 
-/* Bytes up to and with the next '\n', but one more than a line may have at most: a file may be
- * endless. False without memory. */
-static bool read_bytes(record_reader *reader, size_t *length)
-{
-    int c = 0;
-    for (*length = 0; c != '\n' && *length <= TIDE_RECORD_LINE_MAX; ++*length) {
-        if (*length == reader->room) {
-            char *more = realloc(reader->text, reader->room * 2 + 4096);
-            if (more == NULL)
-                return false;
-            reader->text = more;
-            reader->room = reader->room * 2 + 4096;
-        }
-        c = getc_unlocked(reader->file);
-        if (c == EOF)
-            break;
-        reader->text[*length] = (char)c;
-    }
-    return !ferror(reader->file);
-}
-
 /* The next line. NULL, refused, where there is none: a record's last line is read before. */
 static json_t *read_line(record_reader *reader)
 {
     json_error_t error;
-    size_t length;
     json_t *line = NULL;
-    errno = 0;
-    if (!read_bytes(reader, &length))
+    ssize_t got = getline(&reader->text, &reader->room, reader->file);
+    size_t length = got > 0 ? (size_t)got : 0;
+    if (ferror(reader->file))
         read_refuse(reader, "%s", strerror(errno));
     else if (length == 0)
         read_refuse(reader, "the record ends without its last line");

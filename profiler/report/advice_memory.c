@@ -47,16 +47,13 @@ static void pool_advise_growth(const tide_history *history, const tide_thing *po
         most[1] < 1.1 * most[0] || most[2] < 1.1 * most[1])
         return;
     memory_subject(pool, "pool", &advice);
-    TIDE_SAY(advice.what, "It was still growing when the record ended.");
-    TIDE_SAY(
-        advice.why,
-        "Most held in the first third of the record: %s, in the last: %s; %.0f levels are open.",
-        tool_bytes(most[0], a), tool_bytes(most[2], b), tide_value_number(pool->last, "depth"));
-    TIDE_SAY(
-        advice.instead,
+    tide_advice_say(
+        out, &advice,
+        "It was still growing when the record ended.\n"
+        "Most held in the first third of the record: %s, in the last: %s; %.0f levels are open.\n"
         "Arrays acquired outside of every scope, or in one that never ends, stay. Open a scope in "
-        "the loop's body; tide_pool_print tells which types it is.");
-    tide_advice_put(out, &advice);
+        "the loop's body; tide_pool_print tells which types it is.",
+        tool_bytes(most[0], a), tool_bytes(most[2], b), tide_value_number(pool->last, "depth"));
 }
 
 static void pool_advise_idle(const tide_history *history, const tide_thing *pool,
@@ -73,14 +70,12 @@ static void pool_advise_idle(const tide_history *history, const tide_thing *pool
         held < 4 * live)
         return;
     memory_subject(pool, "pool", &advice);
-    TIDE_SAY(advice.what, "It holds %s and was never seen to use more than %s.",
-             tool_bytes(held, a), tool_bytes(live, b));
-    TIDE_SAY(advice.why, "%.0f looks at it; slots keep the greatest length they ever had.",
-             (double)history->documents);
-    TIDE_SAY(advice.instead,
-             "After a rare large round call tide_pool_trim, or set `auto_trim` to 1.");
     TIDE_SAY(advice.code, "tide_pool_trim(pool, TIDE_ALL_TYPES);");
-    tide_advice_put(out, &advice);
+    tide_advice_say(out, &advice,
+                    "It holds %s and was never seen to use more than %s.\n"
+                    "%.0f looks at it; slots keep the greatest length they ever had.\n"
+                    "After a rare large round call tide_pool_trim, or set `auto_trim` to 1.",
+                    tool_bytes(held, a), tool_bytes(live, b), (double)history->documents);
 }
 
 static void pool_advise_churn(const tide_history *history, const tide_thing *pool,
@@ -94,17 +89,15 @@ static void pool_advise_churn(const tide_history *history, const tide_thing *poo
     if (history->documents < 2 || churn < 1000 || churn / seconds < 50)
         return;
     memory_subject(pool, "pool", &advice);
-    TIDE_SAY(advice.what, "It allocates and releases %.3g times a second.", churn / seconds);
-    TIDE_SAY(
-        advice.why,
-        "%.3g allocations and %.3g releases in %.3g s. A pool that fits its loop does neither.",
-        made, gone, seconds);
-    TIDE_SAY(
-        advice.instead, "%s",
+    tide_advice_say(
+        out, &advice,
+        "It allocates and releases %.3g times a second.\n"
+        "%.3g allocations and %.3g releases in %.3g s. A pool that fits its loop does neither.\n"
+        "%s",
+        churn / seconds, made, gone, seconds,
         tide_value_flag(pool->last, "disabled")
             ? "It is a disabled pool: each acquire is an allocation. Take TIDEPOOL_DISABLE away."
             : "Is it made, trimmed or reset in each round? Keep it, and let scopes rewind it.");
-    tide_advice_put(out, &advice);
 }
 
 static void pool_advise_limit(const tide_thing *pool, tide_advice_list *out)
@@ -116,11 +109,11 @@ static void pool_advise_limit(const tide_thing *pool, tide_advice_list *out)
     if (limit <= 0 || peak < 0.9 * limit)
         return;
     memory_subject(pool, "pool", &advice);
-    TIDE_SAY(advice.what, "It is near its limit: %s of %s were held.", tool_bytes(peak, a),
-             tool_bytes(limit, b));
-    TIDE_SAY(advice.why, "At its limit an acquire fails and gives NULL.");
-    TIDE_SAY(advice.instead, "Raise the limit of the pool, or acquire less within one scope.");
-    tide_advice_put(out, &advice);
+    tide_advice_say(out, &advice,
+                    "It is near its limit: %s of %s were held.\n"
+                    "At its limit an acquire fails and gives NULL.\n"
+                    "Raise the limit of the pool, or acquire less within one scope.",
+                    tool_bytes(peak, a), tool_bytes(limit, b));
 }
 
 static void pool_advise_checks(const tide_things *pools, tide_advice_list *out)
@@ -134,14 +127,12 @@ static void pool_advise_checks(const tide_things *pools, tide_advice_list *out)
     if (checked + disabled == 0)
         return;
     TIDE_SAY(advice.subject, "this record");
-    TIDE_SAY(advice.what, "Its times are not those of a normal run.");
-    TIDE_SAY(advice.why,
-             "Of %zu pools %zu looked for misuse (check level 1 or 2), and %zu were disabled.",
-             pools->count, checked, disabled);
-    TIDE_SAY(advice.instead,
-             "Record once more without TIDEPOOL_CHECK and TIDEPOOL_DISABLE before you draw "
-             "conclusions.");
-    tide_advice_put(out, &advice);
+    tide_advice_say(
+        out, &advice,
+        "Its times are not those of a normal run.\n"
+        "Of %zu pools %zu looked for misuse (check level 1 or 2), and %zu were disabled.\n"
+        "Record once more without TIDEPOOL_CHECK and TIDEPOOL_DISABLE before you draw conclusions.",
+        pools->count, checked, disabled);
 }
 
 /* ---- buffers ---- */
@@ -157,19 +148,17 @@ static void buffers_advise_misses(const tide_history *history, const tide_thing 
     if (hits + misses < 1000 || misses < 0.1 * (hits + misses))
         return;
     memory_subject(buffers, "buffers", &advice);
-    TIDE_SAY(advice.what, "%.2g %% of its requests are not served from the cache.",
-             100 * misses / (hits + misses));
-    TIDE_SAY(advice.why,
-             "%.3g hits, %.3g misses; %.3g released buffers found no room, %.3g were freed because "
-             "the device "
-             "was short.",
-             hits, misses, dropped, pressed);
-    TIDE_SAY(advice.instead, "%s",
-             pressed > 0 ? "The device has too little memory for what the program holds at once."
-             : dropped > 0
-                 ? "Raise bytes_max (or count_max) of the instance."
-                 : "Sizes differ too much: tidepool-replay tells from a trace which policy fits.");
-    tide_advice_put(out, &advice);
+    tide_advice_say(
+        out, &advice,
+        "%.2g %% of its requests are not served from the cache.\n"
+        "%.3g hits, %.3g misses; %.3g released buffers found no room, %.3g were freed because the "
+        "device was short.\n"
+        "%s",
+        100 * misses / (hits + misses), hits, misses, dropped, pressed,
+        pressed > 0 ? "The device has too little memory for what the program holds at once."
+        : dropped > 0
+            ? "Raise bytes_max (or count_max) of the instance."
+            : "Sizes differ too much: tidepool-replay tells from a trace which policy fits.");
 }
 
 static void buffers_advise_rounding(const tide_thing *buffers, tide_advice_list *out)
@@ -181,14 +170,12 @@ static void buffers_advise_rounding(const tide_thing *buffers, tide_advice_list 
     if (asked < memory_worth || given < 1.3 * asked)
         return;
     memory_subject(buffers, "buffers", &advice);
-    TIDE_SAY(advice.what, "It gives %.0f %% more memory than it is asked for.",
-             100 * (given / asked - 1));
-    TIDE_SAY(advice.why, "%s were asked for; sizes are rounded by the instance's policy.",
-             tool_bytes(asked, a));
-    TIDE_SAY(advice.instead,
-             "TIDE_BUFFERS_STEPS rounds by 25 %% at most; tidepool-replay compares the policies on "
-             "a trace.");
-    tide_advice_put(out, &advice);
+    tide_advice_say(out, &advice,
+                    "It gives %.0f %% more memory than it is asked for.\n"
+                    "%s were asked for; sizes are rounded by the instance's policy.\n"
+                    "TIDE_BUFFERS_STEPS rounds by 25 %% at most; tidepool-replay compares the "
+                    "policies on a trace.",
+                    100 * (given / asked - 1), tool_bytes(asked, a));
 }
 
 static void buffers_advise_wrong(const tide_history *history, const tide_thing *buffers,
@@ -200,16 +187,18 @@ static void buffers_advise_wrong(const tide_history *history, const tide_thing *
     if (refused == 0 && failed == 0)
         return;
     memory_subject(buffers, "buffers", &advice);
-    TIDE_SAY(advice.what, "%s.",
-             refused > 0 ? "The program released or used buffers that it no longer owned"
-                         : "Requests got no memory");
-    TIDE_SAY(advice.why, "%.3g handles were refused, %.3g requests failed.", refused, failed);
-    TIDE_SAY(advice.instead, "%s",
-             refused > 0
-                 ? "A buffer is released once, by the last who uses it; TIDEPOOL_CHECK=1 under a "
-                   "sanitizer shows who is too late."
-                 : "The program must look at generation == 0, and hold less at once.");
-    tide_advice_put(out, &advice);
+    tide_advice_say(
+        out, &advice,
+        "%s.\n"
+        "%.3g handles were refused, %.3g requests failed.\n"
+        "%s",
+        refused > 0 ? "The program released or used buffers that it no longer owned"
+                    : "Requests got no memory",
+        refused, failed,
+        refused > 0
+            ? "A buffer is released once, by the last who uses it; TIDEPOOL_CHECK=1 under a "
+              "sanitizer shows who is too late."
+            : "The program must look at generation == 0, and hold less at once.");
 }
 
 void tide_advice_of_memory(const tide_history *history, tide_advice_list *out)

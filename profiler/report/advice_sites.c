@@ -145,6 +145,10 @@ static bool site_has_typed_form(const site_view *site)
            (strcmp(site->kind, "acquire") == 0 && count == 1);
 }
 
+#define SITE_NAME_TYPES                                                                  \
+    "Name the types where the site stands: %s is inlined, and at least as fast as code " \
+    "compiled later."
+
 /* The types never change, so that the program may as well name them. True if that was said. */
 static bool site_advise_types(const site_view *site, tide_advice_list *out)
 {
@@ -162,28 +166,20 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
         site->uses < ADVICE_HOT * tide_history_duration(site->history) / 1e9)
         return false; /* nothing was measured, and nobody would notice */
     const char *form = site_typed_form(site, types, &advice);
-    int length = TIDE_SAY(advice.what, "`%s` always takes %.100s: %s ", site->name, words, form);
     if (advice.use_ns >= 0.05)
-        snprintf(advice.what + length, sizeof advice.what - (size_t)length,
-                 "saves %.2g ns a use%s.", advice.use_ns, site_share(&advice, share, sizeof share));
+        tide_advice_say(
+            out, &advice,
+            "`%s` always takes %.100s: %s saves %.2g ns a use%s.\n"
+            "%.3g uses in the record, %.0f of them with other types; it runs its %.12s "
+            "plan, %.1f ns a use, and code for its types takes %.1f ns.\n" SITE_NAME_TYPES,
+            site->name, words, form, advice.use_ns, site_share(&advice, share, sizeof share),
+            site->uses, site->misses, tier, site->use_ns, site->faster_ns, form);
     else
-        snprintf(advice.what + length, sizeof advice.what - (size_t)length,
-                 "needs no learning for it.");
-    length =
-        TIDE_SAY(advice.why,
-                 "%.3g uses in the record, %.0f of them with other types; it runs its %.12s plan",
-                 site->uses, site->misses, tier);
-    if (advice.use_ns >= 0.05)
-        snprintf(advice.why + length, sizeof advice.why - (size_t)length,
-                 ", %.1f ns a use, and code for its types takes %.1f ns.", site->use_ns,
-                 site->faster_ns);
-    else
-        snprintf(advice.why + length, sizeof advice.why - (size_t)length, ".");
-    TIDE_SAY(advice.instead,
-             "Name the types where the site stands: %s is inlined, and at least as fast as code "
-             "compiled later.",
-             form);
-    tide_advice_put(out, &advice);
+        tide_advice_say(out, &advice,
+                        "`%s` always takes %.100s: %s needs no learning for it.\n"
+                        "%.3g uses in the record, %.0f of them with other types; it runs its %.12s "
+                        "plan.\n" SITE_NAME_TYPES,
+                        site->name, words, form, site->uses, site->misses, tier, form);
     return true;
 }
 
@@ -198,23 +194,19 @@ static void site_advise_misses(const site_view *site, tide_advice_list *out)
     site_subject(site, &advice);
     bool both = site->slower_ns > 0 && site->use_ns > 0;
     site_cost(site, &advice, both ? site->slower_ns - site->use_ns : 0, site->misses);
-    TIDE_SAY(advice.what, "%.2g %% of the uses of `%s` are not what its plan is for%s.",
-             site->uses > 0 ? 100 * site->misses / site->uses : 100, site->name,
-             site_share(&advice, share, sizeof share));
-    TIDE_SAY(
-        advice.why,
-        "A guard failed in %.3g of %.3g uses, which then took the general path; %.0f plans were "
-        "published for it so far.",
-        site->misses, site->uses, tide_value_number(site->last, "generation"));
-    TIDE_SAY(advice.instead,
-             "Does it serve callers of different types? Give each a site of its own, so that each "
-             "learns "
-             "its own types; or declare all types with tide_site_declare.");
     TIDE_SAY(advice.code, "TIDE_SCOPE_NAMED(pool, \"%s: sums\");", site->name);
     if (strcmp(site->kind, "scope") != 0)
         advice.code[0] = 0;
     advice.use_ns = 0; /* of a miss, not of a use */
-    tide_advice_put(out, &advice);
+    tide_advice_say(out, &advice,
+                    "%.2g %% of the uses of `%s` are not what its plan is for%s.\n"
+                    "A guard failed in %.3g of %.3g uses, which then took the general path; %.0f "
+                    "plans were published for it so far.\n"
+                    "Does it serve callers of different types? Give each a site of its own, so "
+                    "that each learns its own types; or declare all types with tide_site_declare.",
+                    site->uses > 0 ? 100 * site->misses / site->uses : 100, site->name,
+                    site_share(&advice, share, sizeof share), site->misses, site->uses,
+                    tide_value_number(site->last, "generation"));
 }
 
 /* ---- code that never came ---- */
@@ -272,19 +264,17 @@ static void site_advise_reason(const site_view *site, tide_advice_list *out)
         return;
     site_subject(site, &advice);
     site_cost(site, &advice, known ? site->use_ns - site->faster_ns : 0, site->uses);
-    TIDE_SAY(advice.what, "`%s` %s%s%s.", site->name, reason->why,
-             known ? ", and code would be faster" : "", site_share(&advice, share, sizeof share));
+    const char *tier = tide_value_text(site->last, "tier");
     if (known)
-        TIDE_SAY(advice.why,
-                 "%.3g uses in the record; one takes %.1f ns by its %.12s plan, and would take "
-                 "%.1f ns by "
-                 "code.",
-                 site->uses, site->use_ns, tide_value_text(site->last, "tier"), site->faster_ns);
+        tide_advice_say(out, &advice,
+                        "`%s` %s, and code would be faster%s.\n"
+                        "%.3g uses in the record; one takes %.1f ns by its %.12s plan, and would "
+                        "take %.1f ns by code.\n%s",
+                        site->name, reason->why, site_share(&advice, share, sizeof share),
+                        site->uses, site->use_ns, tier, site->faster_ns, reason->instead);
     else
-        TIDE_SAY(advice.why, "%.3g uses in the record, by its %.12s plan.", site->uses,
-                 tide_value_text(site->last, "tier"));
-    TIDE_SAY(advice.instead, "%s", reason->instead);
-    tide_advice_put(out, &advice);
+        tide_advice_say(out, &advice, "`%s` %s.\n%.3g uses in the record, by its %.12s plan.\n%s",
+                        site->name, reason->why, site->uses, tier, reason->instead);
 }
 
 static void site_advise_compiles(const site_view *site, tide_advice_list *out)
@@ -299,13 +289,13 @@ static void site_advise_compiles(const site_view *site, tide_advice_list *out)
     site_subject(site, &advice);
     site_cost(site, &advice, spent - saved, 1);
     advice.use_ns = 0;
-    TIDE_SAY(advice.what, "Compiling `%s` has cost more than it has saved so far%s.", site->name,
-             site_share(&advice, share, sizeof share));
-    TIDE_SAY(advice.why, "%.0f compiles took %.0f ms and saved %.0f ms in the record.",
-             tide_history_grown(site->history, site->thing, "compiles"), spent / 1e6, saved / 1e6);
-    TIDE_SAY(advice.instead,
-             "In short runs: set `break_even` higher. In long ones this evens out.");
-    tide_advice_put(out, &advice);
+    tide_advice_say(out, &advice,
+                    "Compiling `%s` has cost more than it has saved so far%s.\n"
+                    "%.0f compiles took %.0f ms and saved %.0f ms in the record.\n"
+                    "In short runs: set `break_even` higher. In long ones this evens out.",
+                    site->name, site_share(&advice, share, sizeof share),
+                    tide_history_grown(site->history, site->thing, "compiles"), spent / 1e6,
+                    saved / 1e6);
 }
 
 void tide_advice_of_sites(const tide_history *history, tide_advice_list *out)

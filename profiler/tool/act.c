@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool pin, unpin, reset, declare, compile, set, trim: one request each. */
-#include <errno.h>
-#include <inttypes.h>
+/* tidepool pin, unpin, reset, declare, compile, set, trim: what a process is asked to do. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,57 +52,52 @@ static int act_ask(const char *pid, const tool_options *options, json_t *request
     return code;
 }
 
-static int act_on_site(int count, char **args, const char *verb)
+/* The texts as a list; NULL where JSON cannot hold one of them. */
+static json_t *act_texts(int count, char **texts)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        if (json_array_append_new(list, json_string(texts[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+/* The verb, the site, and so many words more (< 0: one or more). */
+static int act_on_site(int count, char **args, int words)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "jtdk", 2, 2, &options);
+    const char *verb = strcmp(args[0], "compile") == 0 ? "compile-now" : args[0];
+    int least = words < 0 ? 3 : 2 + words;
+    int code = tool_options_read(&count, args, "jtdk", least, words < 0 ? -1 : least, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
+    json_t *site = tool_site_of(args[2]);
+    tide_assert(count > least);
+    if (words == 0)
+        return act_ask(args[1], &options, json_pack("{s:s, s:o}", "do", verb, "site", site));
+    if (words > 0)
+        return act_ask(args[1], &options,
+                       json_pack("{s:s, s:o, s:s}", "do", verb, "site", site, "tier", args[3]));
     return act_ask(args[1], &options,
-                   json_pack("{s:s, s:o}", "do", verb, "site", tool_site_of(args[2])));
+                   json_pack("{s:s, s:o, s:o}", "do", verb, "site", site, "types",
+                             act_texts(count - 3, args + 3)));
 }
 
-int tool_unpin(int count, char **args)
+int tool_steer(int count, char **args)
 {
-    return act_on_site(count, args, "unpin");
-}
-
-int tool_reset(int count, char **args)
-{
-    return act_on_site(count, args, "reset");
-}
-
-int tool_compile(int count, char **args)
-{
-    return act_on_site(count, args, "compile-now");
+    return act_on_site(count, args, 0);
 }
 
 int tool_pin(int count, char **args)
 {
-    tool_options options;
-    int code = tool_options_read(&count, args, "jtdk", 3, 3, &options);
-    if (code != TOOL_OK)
-        return TOOL_OPTIONS_CODE(code);
-    return act_ask(
-        args[1], &options,
-        json_pack("{s:s, s:o, s:s}", "do", "pin", "site", tool_site_of(args[2]), "tier", args[3]));
+    return act_on_site(count, args, 1);
 }
 
 int tool_declare(int count, char **args)
 {
-    tool_options options;
-    int code = tool_options_read(&count, args, "jtdk", 3, -1, &options);
-    if (code != TOOL_OK)
-        return TOOL_OPTIONS_CODE(code);
-    json_t *types = json_array();
-    for (int i = 3; i < count && types != NULL; i++)
-        if (json_array_append_new(types, json_string(args[i])) != 0) {
-            json_decref(types); /* not some of them only */
-            types = NULL;
-        }
-    return act_ask(args[1], &options,
-                   json_pack("{s:s, s:o, s:o}", "do", "declare", "site", tool_site_of(args[2]),
-                             "types", types));
+    return act_on_site(count, args, -1);
 }
 
 int tool_set(int count, char **args)
@@ -127,10 +120,6 @@ int tool_trim(int count, char **args)
     int code = tool_options_read(&count, args, "jtd", 2, 2, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    json_t *pool = tool_site_of(args[2]);
-    if (!json_is_integer(pool)) {
-        json_decref(pool);
-        return tool_complain(TOOL_USAGE, "'%.60s' is no number of a pool", args[2]);
-    }
-    return act_ask(args[1], &options, json_pack("{s:s, s:o}", "do", "trim", "pool", pool));
+    return act_ask(args[1], &options,
+                   json_pack("{s:s, s:o}", "do", "trim", "pool", tool_site_of(args[2])));
 }

@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "profiler/record/need.h"
 #include "runtime/base/assert.h"
 
 __attribute__((format(printf, 3, 4))) static int client_fail(tool_client *client, int code,
@@ -55,12 +57,15 @@ bool tool_process_ended(pid_t pid)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static int client_connect(const char *folder, pid_t pid)
+/* Waits for its turn where many others come at the same time. */
+static int client_connect(const char *folder, pid_t pid, int timeout_ms)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct timeval most = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0)
         return -1;
+    (void)setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%d.sock", folder, (int)pid);
     if (connect(made, (struct sockaddr *)&address, sizeof address) == 0)
         return made;
@@ -70,18 +75,6 @@ static int client_connect(const char *folder, pid_t pid)
     close(made);
     errno = failed;
     return -1;
-}
-
-/* The same; waits for its turn where many others come at the same time. */
-static int client_connect_until(const char *folder, pid_t pid, int64_t until)
-{
-    static const struct timespec moment = {.tv_nsec = 5000000};
-    int made = client_connect(folder, pid);
-    while (made < 0 && errno == EAGAIN && client_now_ms() < until) {
-        (void)nanosleep(&moment, NULL);
-        made = client_connect(folder, pid);
-    }
-    return made;
 }
 
 /* Who listens there: a process of this user, and the one whose name it is? (0: it is none of those
@@ -121,7 +114,7 @@ int tool_client_open(tool_client *client, pid_t pid, const char *folder, int tim
     const char *path = tool_folder(folder);
     if (path == NULL)
         return client_fail(client, TOOL_USAGE, "the folder's path is too long");
-    client->socket = client_connect_until(path, pid, client_now_ms() + timeout_ms);
+    client->socket = client_connect(path, pid, timeout_ms);
     int error = errno;
     if (tool_process_ended(pid)) /* its socket may live a moment longer */
         tool_client_close(client);
@@ -160,50 +153,31 @@ int tool_client_open_named(tool_client *client, const char *text, const tool_opt
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-/* Waits until then. False: it is not ready. */
-static bool client_wait(tool_client *client, short wanted, int64_t until)
+/* Waits until then for something to come. False: nothing has. */
+static bool client_wait(tool_client *client, int64_t until)
 {
-    struct pollfd one = {.fd = client->socket, .events = wanted};
+    struct pollfd one = {.fd = client->socket, .events = POLLIN};
     for (;;) {
         int64_t left = until - client_now_ms();
         int ready = poll(&one, 1, left > 0 ? (int)left : 0);
-        if (ready > 0)
-            return true;
-        if (ready == 0 || errno != EINTR)
-            return false;
+        if (ready >= 0 || errno != EINTR)
+            return ready > 0;
     }
-}
-
-static int client_write(tool_client *client, const char *bytes, size_t count, int64_t until)
-{
-    while (count > 0) {
-        ssize_t wrote = send(client->socket, bytes, count, MSG_NOSIGNAL);
-        if (wrote >= 0) {
-            bytes += wrote;
-            count -= (size_t)wrote;
-        } else if (errno == EAGAIN && !client_wait(client, POLLOUT, until)) {
-            return client_end(client, "it does not read what it is asked");
-        } else if (errno != EAGAIN && errno != EINTR) {
-            return client_end(client, "it has ended, or hung up");
-        }
-    }
-    return TOOL_OK;
 }
 
 /* At once: who answers a request need not have read a line feed that comes after it. */
 int tool_client_send(tool_client *client, const char *request)
 {
-    int64_t until = client_now_ms() + client->timeout_ms;
-    size_t length = strlen(request);
-    char *line = malloc(length + 1);
+    size_t length = strlen(request) + 1, sent = 0;
+    char *line = tide_need(strdup(request));
     tide_assert(client->socket >= 0 && strchr(request, '\n') == NULL);
-    if (line == NULL)
-        return client_fail(client, TOOL_NO, "no memory for the request");
-    memcpy(line, request, length);
-    line[length] = '\n';
-    int code = client_write(client, line, length + 1, until);
+    line[length - 1] = '\n';
+    for (ssize_t wrote = 1; wrote > 0 && sent<length; sent += wrote> 0 ? (size_t)wrote : 0)
+        wrote = send(client->socket, line + sent, length - sent, MSG_NOSIGNAL);
     free(line);
-    return code;
+    return sent == length ? TOOL_OK
+                          : client_end(client, errno == EAGAIN ? "it does not read what it is asked"
+                                                               : "it has ended, or hung up");
 }
 
 /* Room for more; false: no memory, or the line is too long. */
@@ -234,8 +208,8 @@ static int client_fill(tool_client *client)
 {
     if (!client_grow(client))
         return client_end(client, "its answer has no end");
-    ssize_t got =
-        recv(client->socket, client->bytes + client->count, client->room - client->count, 0);
+    ssize_t got = recv(client->socket, client->bytes + client->count, client->room - client->count,
+                       MSG_DONTWAIT);
     if (got > 0)
         client->count += (size_t)got;
     else if (got == 0)
@@ -262,7 +236,7 @@ int tool_client_read(tool_client *client, int timeout_ms, const char **line, siz
         }
         looked = client->count;
         int code = client_fill(client);
-        if (code == TOOL_NO && !client_wait(client, POLLIN, until))
+        if (code == TOOL_NO && !client_wait(client, until))
             return client_fail(client, TOOL_NO, "process %d: no answer in time", (int)client->pid);
         if (code == TOOL_BROKEN)
             return code;

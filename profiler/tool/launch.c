@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Other programs. */
+/* The stager, run as another program. */
 #define _GNU_SOURCE
 #include "profiler/tool/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "profiler/record/need.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
@@ -38,51 +39,28 @@ bool tool_find_stager(char path[PATH_MAX])
     return false;
 }
 
-/* In the child. An output of its own comes without complaints. */
-static void launch_execute(const char *path, char *const args[], const int input[2], int output)
-{
-    (void)signal(SIGPIPE, SIG_DFL);
-    if (input[0] >= 0)
-        (void)dup2(input[0], STDIN_FILENO);
-    if (output >= 0) {
-        (void)dup2(output, STDOUT_FILENO);
-        (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-    }
-    execv(path, args);
-    _exit(127);
-}
-
-static void launch_feed(int to, const char *text)
-{
-    size_t left = strlen(text);
-    while (left > 0) {
-        ssize_t wrote = write(to, text, left);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            break;
-        text += wrote;
-        left -= (size_t)wrote;
-    }
-    close(to);
-}
-
-/* `output` < 0: ours. */
+/* Files in memory hold what goes in and what comes out, so nobody waits for anybody. `output` < 0:
+ * ours. Its exit status, -1 after a complaint. */
 static int launch_run(const char *path, char *const args[], const char *input, int output)
 {
-    int pipe_ends[2] = {-1, -1}, status = 0;
+    posix_spawn_file_actions_t files;
+    pid_t child;
+    int status = 0, from = memfd_create("tidepool-input", MFD_CLOEXEC);
     fflush(stdout);
-    if (input != NULL && pipe2(pipe_ends, O_CLOEXEC) != 0)
-        return tool_complain(TOOL_NO, "no pipe: %s", strerror(errno)), -1;
-    pid_t child = fork();
-    if (child == 0)
-        launch_execute(path, args, pipe_ends, output);
-    if (input != NULL) {
-        close(pipe_ends[0]);
-        launch_feed(pipe_ends[1], input);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, from, STDIN_FILENO);
+    if (output >= 0) { /* it comes without complaints */
+        posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     }
-    if (child < 0)
-        return tool_complain(TOOL_NO, "'%s' cannot be run: %s", path, strerror(errno)), -1;
+    int error = from >= 0 && pwrite(from, input, strlen(input), 0) == (ssize_t)strlen(input)
+                    ? posix_spawn(&child, path, &files, NULL, args, environ)
+                    : errno;
+    posix_spawn_file_actions_destroy(&files);
+    if (from >= 0)
+        close(from);
+    if (error != 0)
+        return tool_complain(TOOL_NO, "'%s' cannot be run: %s", path, strerror(error)), -1;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -93,27 +71,16 @@ int tool_run_program(const char *path, char *const args[], const char *input)
     return launch_run(path, args, input, -1);
 }
 
-/* From a file in memory: a program that writes while it is fed waits for nobody then. */
-static char *launch_read(int from)
-{
-    off_t length = lseek(from, 0, SEEK_END);
-    char *text = length >= 0 ? malloc((size_t)length + 1) : NULL;
-    if (text != NULL && pread(from, text, (size_t)length, 0) == length) {
-        text[length] = '\0';
-        return text;
-    }
-    free(text);
-    return NULL;
-}
-
 char *tool_run_for_text(const char *path, char *const args[], const char *input)
 {
     int output = memfd_create("tidepool-output", MFD_CLOEXEC);
     char *text = NULL;
-    if (output < 0)
-        return NULL;
-    if (launch_run(path, args, input, output) == 0)
-        text = launch_read(output);
-    close(output);
+    if (output >= 0 && launch_run(path, args, input, output) == 0) {
+        off_t length = lseek(output, 0, SEEK_END);
+        text = tide_need(calloc(1, (size_t)length + 1));
+        (void)!pread(output, text, (size_t)length, 0);
+    }
+    if (output >= 0)
+        close(output);
     return text;
 }

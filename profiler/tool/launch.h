@@ -10,7 +10,7 @@
  * ../libexec/tidepool. A path that a process sent is never run. */
 bool tool_find_stager(char path[PATH_MAX]);
 
-/* Runs it with the text as its standard input (NULL: ours). Its exit status, or -1 after a
+/* Runs it with the text as its standard input. Its exit status, or -1 after a
  * complaint. */
 int tool_run_program(const char *path, char *const args[], const char *input);
 

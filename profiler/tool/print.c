@@ -9,20 +9,18 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-static const char *print_scaled(double value, double step, const char *const *units, size_t count,
-                                char *out, size_t room)
+static const char *print_scaled(double value, double step, const char *const units[7], char *out)
 {
     size_t unit = 0;
-    while (unit + 1 < count && value >= step * 0.9995) {
+    value = value > 0 ? fmin(value, 1e21) : 0;
+    for (; unit < 6 && value >= step * 0.9995; unit++)
         value /= step;
-        unit++;
-    }
     const char *format = unit == 0 && value == floor(value) ? "%.0f%s"
                          : value < 10                       ? "%.2f%s"
                          : value < 100                      ? "%.1f%s"
                                                             : "%.0f%s";
-    int length = snprintf(out, room, format, value, units[unit]);
-    tide_assert(length > 0 && (size_t)length < room);
+    int length = snprintf(out, TOOL_BYTES_TEXT, format, value, units[unit]);
+    tide_assert(length > 0 && length < TOOL_BYTES_TEXT);
     (void)length;
     return out;
 }
@@ -30,22 +28,28 @@ static const char *print_scaled(double value, double step, const char *const *un
 const char *tool_bytes(double bytes, char out[TOOL_BYTES_TEXT])
 {
     static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
-    double bounded = bytes > 0 ? fmin(bytes, 1e21) : 0;
-    return print_scaled(bounded, 1024, units, sizeof units / sizeof *units, out, TOOL_BYTES_TEXT);
+    return print_scaled(bytes, 1024, units, out);
 }
 
 const char *tool_time(double ns, char out[TOOL_TIME_TEXT])
 {
     static const char *const units[] = {" ns", " us", " ms", " s", " ks", " Ms", " Gs"};
-    double bounded = ns > 0 ? fmin(ns, 1e21) : 0;
-    return print_scaled(bounded, 1000, units, sizeof units / sizeof *units, out, TOOL_TIME_TEXT);
+    return print_scaled(ns, 1000, units, out);
 }
 
 const char *tool_count(double count, char out[TOOL_COUNT_TEXT])
 {
     static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
-    double bounded = count > 0 ? fmin(count, 1e21) : 0;
-    return print_scaled(bounded, 1000, units, sizeof units / sizeof *units, out, TOOL_COUNT_TEXT);
+    return print_scaled(count, 1000, units, out);
+}
+
+double tool_sum(const json_t *list, const char *member)
+{
+    double sum = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one) sum += tide_value_number(one, member);
+    return sum;
 }
 
 void tool_print_json(const json_t *value)

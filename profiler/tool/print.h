@@ -17,6 +17,9 @@ const char *tool_bytes(double bytes, char out[TOOL_BYTES_TEXT]);
 const char *tool_time(double ns, char out[TOOL_TIME_TEXT]);
 const char *tool_count(double count, char out[TOOL_COUNT_TEXT]);
 
+/* Of a member of the list's objects. */
+double tool_sum(const json_t *list, const char *member);
+
 /* On one line of the standard output, in ASCII. */
 void tool_print_json(const json_t *value);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool ps: the processes that listen. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,22 +9,6 @@
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
-
-static double ps_sum(const json_t *facts, const char *list, const char *member)
-{
-    double sum = 0;
-    size_t i;
-    json_t *one;
-    json_array_foreach(json_object_get(facts, list), i, one) sum += tide_value_number(one, member);
-    return sum;
-}
-
-/* A sum of what a process says may be anything. */
-static json_int_t ps_held(const json_t *facts)
-{
-    double held = ps_sum(facts, "pools", "held_bytes");
-    return held > 0 ? (json_int_t)(held < 9e18 ? held : 9e18) : 0;
-}
 
 static void ps_print_row(const json_t *facts)
 {
@@ -33,17 +18,19 @@ static void ps_print_row(const json_t *facts)
              tool_clean(tide_value_text(facts, "program"), program, sizeof program),
              json_array_size(json_object_get(facts, "pools")),
              json_array_size(json_object_get(facts, "sites")),
-             tool_bytes(ps_sum(facts, "pools", "held_bytes"), held),
+             tool_bytes(tool_sum(json_object_get(facts, "pools"), "held_bytes"), held),
              tide_value_text(facts, "version"));
 }
 
 static json_t *ps_summary(const json_t *facts)
 {
+    /* A sum of what a process says may be anything. */
+    double held = fmin(fmax(tool_sum(json_object_get(facts, "pools"), "held_bytes"), 0), 9e18);
     return json_pack(
         "{s:O, s:s, s:s, s:i, s:i, s:I}", "pid", json_object_get(facts, "pid"), "program",
         tide_value_text(facts, "program"), "version", tide_value_text(facts, "version"), "pools",
         (int)json_array_size(json_object_get(facts, "pools")), "sites",
-        (int)json_array_size(json_object_get(facts, "sites")), "held_bytes", ps_held(facts));
+        (int)json_array_size(json_object_get(facts, "sites")), "held_bytes", (json_int_t)held);
 }
 
 /* One process; one that has just ended is left out. */

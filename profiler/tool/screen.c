@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
 #include "profiler/tool/print.h"
 #include "runtime/base/assert.h"
 
@@ -86,33 +87,20 @@ static int screen_compare_pools(const void *a, const void *b, void *unused)
     return tide_value_number(left, "id") < tide_value_number(right, "id") ? -1 : 1;
 }
 
-/* The caller frees it; NULL: it is empty, or there is no memory. */
+/* The caller frees it. */
 static const json_t **screen_sort(const json_t *list, size_t *count,
                                   int (*compare)(const void *, const void *, void *), void *user)
 {
     size_t i;
     json_t *one;
     *count = json_array_size(list);
-    const json_t **sorted = *count > 0 ? malloc(*count * sizeof(const json_t *)) : NULL;
-    if (sorted == NULL) {
-        *count = 0;
-        return NULL;
-    }
+    const json_t **sorted = tide_need(malloc((*count + 1) * sizeof(const json_t *)));
     json_array_foreach(list, i, one) sorted[i] = one;
     qsort_r(sorted, *count, sizeof(const json_t *), compare, user);
     return sorted;
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
-
-static double screen_sum(const json_t *list, const char *member)
-{
-    double sum = 0;
-    size_t i;
-    json_t *one;
-    json_array_foreach(list, i, one) sum += tide_value_number(one, member);
-    return sum;
-}
 
 static void screen_add_head(screen_rows *rows, const json_t *facts)
 {
@@ -124,9 +112,9 @@ static void screen_add_head(screen_rows *rows, const json_t *facts)
                tide_value_text(facts, "version"));
     screen_add(rows, TOOL_LOOK_PLAIN,
                "%zu pools hold %s, %s of it live   buffers cache %s   processor %.1f s",
-               json_array_size(pools), tool_bytes(screen_sum(pools, "held_bytes"), held),
-               tool_bytes(screen_sum(pools, "live_bytes"), live),
-               tool_bytes(screen_sum(json_object_get(facts, "buffers"), "cached_bytes"), cached),
+               json_array_size(pools), tool_bytes(tool_sum(pools, "held_bytes"), held),
+               tool_bytes(tool_sum(pools, "live_bytes"), live),
+               tool_bytes(tool_sum(json_object_get(facts, "buffers"), "cached_bytes"), cached),
                tide_value_number(facts, "process_cpu_ns") * 1e-9);
     screen_add(rows, TOOL_LOOK_PLAIN, "%zu sites   compiled %.0f, failed %.0f, won %.0f, lost %.0f",
                json_array_size(sites), tide_value_number(learning, "compiled"),

@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <term.h>
 #include <time.h>
 #include <unistd.h>
-#undef columns /* term.h calls a capability so */
 
 #include "profiler/tool/clean.h"
 #include "profiler/tool/client.h"
@@ -207,16 +205,6 @@ static int top_run(top_state *top)
     return code;
 }
 
-/* Asked before: newterm does not free all that it has made when it fails. */
-static bool top_knows_terminal(const char *name)
-{
-    int why;
-    if (name == NULL || setupterm(name, STDOUT_FILENO, &why) != OK)
-        return false;
-    (void)del_curterm(cur_term);
-    return true;
-}
-
 static int top_begin_terminal(SCREEN **terminal)
 {
     const char *name = getenv("TERM");
@@ -224,7 +212,7 @@ static int top_begin_terminal(SCREEN **terminal)
         return tool_complain(TOOL_USAGE, "top wants a terminal; `tidepool pools` and `tidepool "
                                          "sites` print, also --json");
     (void)setlocale(LC_CTYPE, ""); /* numbers are written as everywhere */
-    *terminal = top_knows_terminal(name) ? newterm(name, stdout, stdin) : NULL;
+    *terminal = newterm(name, stdout, stdin);
     if (*terminal == NULL)
         return tool_complain(TOOL_USAGE, "top knows no terminal '%.40s' (TERM)",
                              name != NULL ? name : "");

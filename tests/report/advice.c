@@ -86,27 +86,6 @@ static void known_types_are_named(void **state)
     assert_true(list.each[0].cost_ns == 0); /* nothing was measured: no figure is made up */
 }
 
-/* As long as names may be, and as many as are named: what is to be written is whole. */
-static void long_types_are_named_whole(void **state)
-{
-    char types[400] = "", members[700], wanted[400];
-    size_t length = (size_t)snprintf(wanted, sizeof wanted, "TIDE_FRAME(pool");
-    (void)state;
-    for (int i = 0; i < 8; i++) {
-        snprintf(types + strlen(types), sizeof types - strlen(types),
-                 "%s\"a_type_of_one_and_30_bytes_in_%d\"", i == 0 ? "" : ",", i);
-        length += (size_t)snprintf(wanted + length, sizeof wanted - length,
-                                   ", (a_type_of_one_and_30_bytes_in_%d, %c, n)", i, 'a' + i);
-    }
-    snprintf(wanted + length, sizeof wanted - length, ");");
-    snprintf(members, sizeof members,
-             "\"kind\":\"frame\",\"tier\":\"full\",\"types\":[%s],\"uses\":4e7", types);
-    tide_advice_list list = of_site(members);
-    assert_int_equal(list.count, 1);
-    assert_string_equal(list.each[0].code, wanted);
-    assert_non_null(said(&list, "`solve` always takes the same 8 types: TIDE_FRAME "));
-}
-
 static void types_are_not_named_where_that_is_wrong(void **state)
 {
     (void)state;
@@ -356,7 +335,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_types_are_named),
-        cmocka_unit_test(long_types_are_named_whole),
         cmocka_unit_test(types_are_not_named_where_that_is_wrong),
         cmocka_unit_test(types_that_changed_are_not_named),
         cmocka_unit_test(what_cannot_be_is_not_reckoned_with),

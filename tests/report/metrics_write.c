@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <locale.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,41 +83,6 @@ static void figures_are_the_pools_own(void **state)
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 }
 
-/* ---- two at once ---- */
-
-static _Thread_local bool slow_is_here, asks_beside_a_visitor;
-static sem_t slow_has_asked, quick_is_done, asks;
-
-tide_status __real_tide_facts_write(FILE *out);
-tide_status __wrap_tide_facts_write(FILE *out);
-
-static void wait_for(sem_t *semaphore)
-{
-    while (sem_wait(semaphore) != 0)
-        continue;
-}
-
-/* The slow thread's first document is old when it is used: the quick thread has written its own. */
-tide_status __wrap_tide_facts_write(FILE *out)
-{
-    if (asks_beside_a_visitor)
-        sem_post(&asks);
-    tide_status status = __real_tide_facts_write(out);
-    if (slow_is_here) {
-        slow_is_here = false;
-        sem_post(&slow_has_asked);
-        wait_for(&quick_is_done);
-    }
-    return status;
-}
-
-static void *slow_run(void *unused)
-{
-    slow_is_here = true;
-    free(metrics_text(false));
-    return unused;
-}
-
 /* It has one thread, and what it counts is its own. It ends as another program, for what the other
  * thread had is nobody's there, and would be a leak. */
 static void expect_a_child_writes(void)
@@ -135,59 +99,11 @@ static void expect_a_child_writes(void)
     assert_int_equal(status, 0);
 }
 
-static void a_pool_that_goes_between_two_is_counted_once(void **state)
+static void a_forked_child_writes_its_own(void **state)
 {
-    static const char series[] =
-        "\ntidepool_pool_allocations_total{pool=\"going\",device=\"host\"} ";
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "going"});
-    pthread_t slow;
     (void)state;
-    assert_non_null(pool);
-    assert_non_null(tide_acquire(pool, double, 1000));
-    char *text = metrics_text(false);
-    double counted = value_of(text, series);
-    free(text);
-    sem_init(&slow_has_asked, 0, 0);
-    sem_init(&quick_is_done, 0, 0);
-    assert_int_equal(pthread_create(&slow, NULL, slow_run, NULL), 0);
-    wait_for(&slow_has_asked);
+    free(metrics_text(false));
     expect_a_child_writes();
-    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-    free(metrics_text(false));
-    sem_post(&quick_is_done);
-    pthread_join(slow, NULL);
-    text = metrics_text(false);
-    assert_true(counted > 0 && value_of(text, series) == counted);
-    free(text);
-}
-
-static void *write_beside_a_visitor(void *unused)
-{
-    asks_beside_a_visitor = true;
-    free(metrics_text(false));
-    return unused;
-}
-
-static bool write_in_a_visit(tide_site *site, void *other)
-{
-    (void)site;
-    assert_int_equal(pthread_create(other, NULL, write_beside_a_visitor, NULL), 0);
-    wait_for(&asks); /* and it waits for the end of the visit now */
-    free(metrics_text(false));
-    return false;
-}
-
-static void a_visitor_of_sites_may_write(void **state)
-{
-    pthread_t other = 0;
-    (void)state;
-    assert_non_null(tide_site_register("visited"));
-    sem_init(&asks, 0, 0);
-    alarm(120);
-    tide_site_each(write_in_a_visit, &other);
-    assert_int_not_equal(other, 0);
-    pthread_join(other, NULL);
-    alarm(0);
 }
 
 /* ---- where it is written to ---------------------------------------------------------------- */
@@ -233,42 +149,13 @@ static void figures_have_dots_in_any_language(void **state)
     free(text);
 }
 
-/* ---- cancellation ---- */
-
-static bool came_through;
-
-/* Unbuffered, so the text is written by the system: a point of cancellation. */
-__attribute__((no_sanitize_address)) static void *write_cancelled(void *out)
-{
-    pthread_cancel(pthread_self());
-    (void)tide_metrics_write(out, false);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    came_through = true;
-    return NULL;
-}
-
-static void who_writes_is_not_cancelled(void **state)
-{
-    pthread_t thread;
-    FILE *out = fopen("/dev/null", "w");
-    (void)state;
-    assert_non_null(out);
-    setvbuf(out, NULL, _IONBF, 0);
-    assert_int_equal(pthread_create(&thread, NULL, write_cancelled, out), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(came_through);
-    fclose(out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_the_pools_own),
-        cmocka_unit_test(a_pool_that_goes_between_two_is_counted_once),
-        cmocka_unit_test(a_visitor_of_sites_may_write),
+        cmocka_unit_test(a_forked_child_writes_its_own),
         cmocka_unit_test(a_stream_may_ask_for_the_same),
         cmocka_unit_test(figures_have_dots_in_any_language),
-        cmocka_unit_test(who_writes_is_not_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
