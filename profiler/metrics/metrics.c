@@ -16,7 +16,6 @@
 typedef struct metrics_family {
     const char *name; /* without _total */
     bool counter;
-    const char *unit; /* how the name ends, or NULL */
     const char *help;
     const char *value; /* the member; NULL: how many things */
     double scale;
@@ -51,65 +50,61 @@ static const metrics_group metrics_groups[] = {
     {&metrics_pools,
      {"pool", "device"},
      true,
-     {{"tidepool_pools", false, NULL, "Pools of this name.", NULL, 1},
-      {"tidepool_pool_held_bytes", false, "bytes", "Memory that pools hold.", "held_bytes", 1},
-      {"tidepool_pool_live_bytes", false, "bytes", "Memory of pools that is in use.", "live_bytes",
-       1},
-      {"tidepool_pool_peak_bytes", false, "bytes",
-       "Most memory held, each pool's own most added up.", "peak_bytes", 1},
-      {"tidepool_pool_limit_bytes", false, "bytes",
-       "Limits of pools added up; 0 where there is none.", "limit_bytes", 1},
-      {"tidepool_pool_slots", false, NULL, "Slots of pools.", "slots", 1}}},
+     {{"tidepool_pools", false, "Pools of this name.", NULL, 1},
+      {"tidepool_pool_held_bytes", false, "Memory that pools hold.", "held_bytes", 1},
+      {"tidepool_pool_live_bytes", false, "Memory of pools that is in use.", "live_bytes", 1},
+      {"tidepool_pool_peak_bytes", false, "Most memory held, each pool's own most added up.",
+       "peak_bytes", 1},
+      {"tidepool_pool_limit_bytes", false, "Limits of pools added up; 0 where there is none.",
+       "limit_bytes", 1},
+      {"tidepool_pool_slots", false, "Slots of pools.", "slots", 1}}},
     {&metrics_pools_counted,
      {"pool", "device"},
      true,
-     {{"tidepool_pool_allocations", true, NULL, "Allocations of pools from their source.",
-       "allocations", 1},
-      {"tidepool_pool_releases", true, NULL, "Allocations given back.", "releases", 1},
-      {"tidepool_pool_exchanges", true, NULL, "Slots exchanged for larger ones.", "exchanges", 1}}},
+     {{"tidepool_pool_allocations", true, "Allocations of pools from their source.", "allocations",
+       1},
+      {"tidepool_pool_releases", true, "Allocations given back.", "releases", 1},
+      {"tidepool_pool_exchanges", true, "Slots exchanged for larger ones.", "exchanges", 1}}},
     {&metrics_sites,
      {"site", "kind", "place"},
      false,
-     {{"tidepool_site_tier", false, NULL, "Plan in force: 0 full, 1 table, 2 compiled.", "tier", 1},
-      {"tidepool_site_use_seconds", false, "seconds",
-       "Time of one use by the plan in force; 0: not known.", "use_ns", 1e-9},
-      {"tidepool_site_samples", false, NULL,
-       "Uses in the profile of the site; a reset forgets them.", "samples", 1}}},
+     {{"tidepool_site_tier", false, "Plan in force: 0 full, 1 table, 2 compiled.", "tier", 1},
+      {"tidepool_site_use_seconds", false, "Time of one use by the plan in force; 0: not known.",
+       "use_ns", 1e-9},
+      {"tidepool_site_samples", false, "Uses in the profile of the site; a reset forgets them.",
+       "samples", 1}}},
     {&metrics_sites_counted,
      {"site", "kind", "place"},
      true,
-     {{"tidepool_site_misses", true, NULL, "Uses whose guard failed.", "misses", 1},
-      {"tidepool_site_compiles", true, NULL, "Compiled plans made.", "compiles", 1},
-      {"tidepool_site_compile_seconds", true, "seconds", "Processor time of its compiles.",
-       "compile_ns", 1e-9},
-      {"tidepool_site_uses", false, NULL, "Uses so far, estimated from observed windows.", "uses",
-       1}}},
+     {{"tidepool_site_misses", true, "Uses whose guard failed.", "misses", 1},
+      {"tidepool_site_compiles", true, "Compiled plans made.", "compiles", 1},
+      {"tidepool_site_compile_seconds", true, "Processor time of its compiles.", "compile_ns",
+       1e-9},
+      {"tidepool_site_uses", false, "Uses so far, estimated from observed windows.", "uses", 1}}},
     {&metrics_buffers,
      {"buffers", "device"},
      true,
-     {{"tidepool_buffers_live", false, NULL, "Buffers that the program holds.", "live", 1},
-      {"tidepool_buffers_cached", false, NULL, "Buffers in the cache.", "cached", 1},
-      {"tidepool_buffers_live_bytes", false, "bytes", "Memory that the program holds.",
-       "live_bytes", 1},
-      {"tidepool_buffers_cached_bytes", false, "bytes", "Memory in the cache.", "cached_bytes", 1},
-      {"tidepool_buffers_max_bytes", false, "bytes", "Most that may be cached.", "max_bytes", 1}}},
+     {{"tidepool_buffers_live", false, "Buffers that the program holds.", "live", 1},
+      {"tidepool_buffers_cached", false, "Buffers in the cache.", "cached", 1},
+      {"tidepool_buffers_live_bytes", false, "Memory that the program holds.", "live_bytes", 1},
+      {"tidepool_buffers_cached_bytes", false, "Memory in the cache.", "cached_bytes", 1},
+      {"tidepool_buffers_max_bytes", false, "Most that may be cached.", "max_bytes", 1}}},
     {&metrics_buffers_counted,
      {"buffers", "device"},
      true,
-     {{"tidepool_buffers_hits", true, NULL, "Requests served from the cache.", "hits", 1},
-      {"tidepool_buffers_misses", true, NULL, "Requests that were allocated.", "misses", 1},
-      {"tidepool_buffers_releases", true, NULL, "Buffers released.", "releases", 1},
-      {"tidepool_buffers_refused", true, NULL, "Handles refused because they were stale.",
-       "refused", 1},
-      {"tidepool_buffers_dropped", true, NULL, "Released buffers for which there was no room.",
-       "dropped", 1},
-      {"tidepool_buffers_trimmed", true, NULL,
+     {{"tidepool_buffers_hits", true, "Requests served from the cache.", "hits", 1},
+      {"tidepool_buffers_misses", true, "Requests that were allocated.", "misses", 1},
+      {"tidepool_buffers_releases", true, "Buffers released.", "releases", 1},
+      {"tidepool_buffers_refused", true, "Handles refused because they were stale.", "refused", 1},
+      {"tidepool_buffers_dropped", true, "Released buffers for which there was no room.", "dropped",
+       1},
+      {"tidepool_buffers_trimmed", true,
        "Cached buffers given back later: by use, by age, by a trim, under pressure.", "trimmed", 1},
-      {"tidepool_buffers_pressed", true, NULL,
+      {"tidepool_buffers_pressed", true,
        "Times that the device had no memory and the cache was given back.", "pressed", 1},
-      {"tidepool_buffers_failed", true, NULL, "Requests that got no memory.", "failed", 1},
-      {"tidepool_buffers_asked_bytes", true, "bytes", "Memory asked for.", "asked_bytes", 1},
-      {"tidepool_buffers_given_bytes", true, "bytes", "Memory given.", "given_bytes", 1}}},
+      {"tidepool_buffers_failed", true, "Requests that got no memory.", "failed", 1},
+      {"tidepool_buffers_asked_bytes", true, "Memory asked for.", "asked_bytes", 1},
+      {"tidepool_buffers_given_bytes", true, "Memory given.", "given_bytes", 1}}},
 };
 enum { METRICS_GROUPS = sizeof metrics_groups / sizeof *metrics_groups };
 
@@ -201,13 +196,15 @@ typedef struct metrics_writer {
     tide_metrics_format format;
 } metrics_writer;
 
+/* A name that ends with its unit says so in OpenMetrics. */
 static void metrics_head(const metrics_writer *writer, const char *name, const char *type,
-                         const char *unit, const char *help)
+                         const char *help)
 {
     bool open = writer->format == TIDE_METRICS_OPEN;
     const char *total = !open && strcmp(type, "counter") == 0 ? "_total" : "";
+    const char *unit = strrchr(name, '_') + 1;
     fprintf(writer->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total, type);
-    if (open && unit != NULL)
+    if (open && (strcmp(unit, "bytes") == 0 || strcmp(unit, "seconds") == 0))
         fprintf(writer->out, "# UNIT %s %s\n", name, unit);
 }
 
@@ -273,8 +270,7 @@ static bool metrics_write_group(const metrics_writer *writer, const metrics_grou
     metrics_table_begin(&table, group);
     bool good = (gone == NULL || tide_table_merge(&table, gone)) && tide_table_fill(&table, facts);
     for (const metrics_family *family = group->families; good && family->name != NULL; family++) {
-        metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->unit,
-                     family->help);
+        metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->help);
         for (size_t i = 0; i < table.count; i++) {
             if (group->sums || table.rows[i].first != NULL)
                 metrics_sample(writer, group, family, &table.rows[i]);
@@ -289,8 +285,7 @@ static bool metrics_write_group(const metrics_writer *writer, const metrics_grou
 static void metrics_single(const metrics_writer *writer, const metrics_family *family,
                            const json_t *from, const char *const *results)
 {
-    metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->unit,
-                 family->help);
+    metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->help);
     const char *total = family->counter ? "_total" : "";
     for (; results != NULL && *results != NULL; results++) {
         fprintf(writer->out, "%s%s{result=\"%s\"}", family->name, total, *results);
@@ -307,19 +302,17 @@ static void metrics_write_process(const metrics_writer *writer, const json_t *fa
     static const char *const compiles[] = {"compiled", "failed", "shared", NULL};
     static const char *const trials[] = {"won", "lost", NULL};
     static const metrics_family families[] = {
-        {"tidepool_process_held_bytes", false, "bytes", "Host memory of all pools and buffers.",
+        {"tidepool_process_held_bytes", false, "Host memory of all pools and buffers.",
          "held_bytes", 1},
-        {"tidepool_process_limit_bytes", false, "bytes", "Limit of that; 0: none.", "limit_bytes",
+        {"tidepool_process_limit_bytes", false, "Limit of that; 0: none.", "limit_bytes", 1},
+        {"tidepool_process_cpu_seconds", true, "Processor time of the process.", "process_cpu_ns",
+         1e-9},
+        {"tidepool_stager_compiles", true, "Sites sent to the stager, by what came of it.", NULL,
          1},
-        {"tidepool_process_cpu_seconds", true, "seconds", "Processor time of the process.",
-         "process_cpu_ns", 1e-9},
-        {"tidepool_stager_compiles", true, NULL, "Sites sent to the stager, by what came of it.",
-         NULL, 1},
-        {"tidepool_trials", true, NULL, "Trials of compiled code.", NULL, 1},
-        {"tidepool_stager_seconds", true, "seconds", "Processor time of compiles.", "spent_us",
-         1e-6},
-        {"tidepool_rounds", true, NULL, "Rounds of learning.", "rounds", 1},
-        {"tidepool_windows", true, NULL, "Windows read.", "windows", 1},
+        {"tidepool_trials", true, "Trials of compiled code.", NULL, 1},
+        {"tidepool_stager_seconds", true, "Processor time of compiles.", "spent_us", 1e-6},
+        {"tidepool_rounds", true, "Rounds of learning.", "rounds", 1},
+        {"tidepool_windows", true, "Windows read.", "windows", 1},
     };
     const json_t *process = json_object_get(facts, "process");
     const json_t *learning = json_object_get(facts, "learning");
@@ -336,7 +329,7 @@ static void metrics_write_build(const metrics_writer *writer, const json_t *fact
 {
     bool open = writer->format == TIDE_METRICS_OPEN;
     metrics_head(writer, open ? "tidepool_build" : "tidepool_build_info", open ? "info" : "gauge",
-                 NULL, "The library in the process.");
+                 "The library in the process.");
     fputs("tidepool_build_info{version=\"", writer->out);
     metrics_label(writer->out, tide_value_text(facts, "version"));
     fputs("\",program=\"", writer->out);

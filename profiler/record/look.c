@@ -18,20 +18,6 @@ static bool look_refuse(tide_look *look, const char *what)
     return false;
 }
 
-static json_t *look_line(tide_look *look)
-{
-    const char *text;
-    size_t length;
-    if (tool_client_read(&look->client, look->timeout_ms, &text, &length) != TOOL_OK)
-        return NULL;
-    json_t *line = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    if (json_is_object(line))
-        return line;
-    (void)look_refuse(look, "its answer is no JSON object");
-    json_decref(line);
-    return NULL;
-}
-
 /* False for what is neither an event nor a gap. */
 static bool look_event(tide_look *look, json_t *line, tide_record_visit *visit, void *user)
 {
@@ -54,9 +40,10 @@ static bool look_events(tide_look *look, tide_record_visit *visit, void *user)
     if (tool_client_send(&look->client, request) != TOOL_OK)
         return false;
     for (int i = 0; i < LOOK_EVENTS_MAX && good && more; i++) {
-        json_t *line = look_line(look);
+        json_t *line;
+        good = tool_client_object(&look->client, look->timeout_ms, &line) == TOOL_OK;
         more = json_object_get(line, "end") == NULL;
-        good = line != NULL && (!more || look_event(look, line, visit, user));
+        good = good && (!more || look_event(look, line, visit, user));
         json_decref(line);
     }
     return good && (!more || look_refuse(look, "its answer has no end"));

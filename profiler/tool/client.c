@@ -245,15 +245,15 @@ int tool_client_read(tool_client *client, int timeout_ms, const char **line, siz
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-static int client_read_object(tool_client *client, json_t **answer)
+int tool_client_object(tool_client *client, int timeout_ms, json_t **answer)
 {
     const char *line;
     size_t length;
-    json_error_t error;
-    int code = tool_client_read(client, client->timeout_ms, &line, &length);
+    *answer = NULL;
+    int code = tool_client_read(client, timeout_ms, &line, &length);
     if (code != TOOL_OK)
-        return TOOL_BROKEN; /* silence is no answer, either */
-    *answer = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+        return code;
+    *answer = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(*answer))
         return TOOL_OK;
     json_decref(*answer);
@@ -270,8 +270,8 @@ int tool_client_ask(tool_client *client, json_t *request, json_t **answer)
         return client_fail(client, TOOL_NO, "the request is no text that JSON can hold");
     int code = tool_client_send(client, text);
     free(text);
-    if (code == TOOL_OK)
-        code = client_read_object(client, answer);
+    if (code == TOOL_OK && tool_client_object(client, client->timeout_ms, answer) != TOOL_OK)
+        return TOOL_BROKEN; /* silence is no answer, either */
     const char *refused = json_string_value(json_object_get(*answer, "error"));
     if (code != TOOL_OK || refused == NULL)
         return code;
@@ -309,20 +309,27 @@ int tool_client_facts_ask(tool_client *client)
 
 int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts)
 {
-    const char *line;
-    size_t length;
-    *facts = NULL;
-    int code = tool_client_read(client, timeout_ms, &line, &length);
-    if (code != TOOL_OK)
+    int code = tool_client_object(client, timeout_ms, facts);
+    if (code != TOOL_OK || client_facts_are_true(client, *facts))
         return code;
-    json_t *answer = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
-    const char *refused = json_string_value(json_object_get(answer, "error"));
-    if (client_facts_are_true(client, answer)) {
-        *facts = answer;
-        return TOOL_OK;
-    }
+    const char *refused = json_string_value(json_object_get(*facts, "error"));
     code = client_end(client, refused != NULL ? refused
                                               : "its answer is no facts document of that process");
-    json_decref(answer);
+    json_decref(*facts);
+    *facts = NULL;
+    return code;
+}
+
+int tool_client_facts_of(tool_client *client, const char *text, const tool_options *options,
+                         json_t **facts)
+{
+    int code = tool_client_open_named(client, text, options);
+    if (code != TOOL_OK)
+        return code;
+    code = tool_client_facts(client, facts);
+    if (code == TOOL_OK)
+        return code;
+    (void)tool_client_complain(client, code);
+    tool_client_close(client);
     return code;
 }

@@ -47,6 +47,9 @@ int tool_client_send(tool_client *client, const char *request);
  * within timeout_ms (which may be 0); TOOL_BROKEN for an end or a line that is too long. */
 int tool_client_read(tool_client *client, int timeout_ms, const char **line, size_t *length);
 
+/* The next line as an object; TOOL_BROKEN also where it is none. */
+int tool_client_object(tool_client *client, int timeout_ms, json_t **object);
+
 /* Sends a request (the reference is taken over; NULL fails) and gives the answer's object, NULL
  * unless TOOL_OK. TOOL_NO with the process's own words if the answer is {"error":…}. */
 int tool_client_ask(tool_client *client, json_t *request, json_t **answer);
@@ -65,6 +68,11 @@ int tool_client_complain(const tool_client *client, int code);
 
 /* Opens the process that `text` names, complaining where that fails. */
 int tool_client_open_named(tool_client *client, const char *text, const tool_options *options);
+
+/* The facts of the process that `text` names, over a connection that stays open; a code after a
+ * complaint, with nothing left. */
+int tool_client_facts_of(tool_client *client, const char *text, const tool_options *options,
+                         json_t **facts);
 
 /* A site as requests name it: digits are its number, all else its name. NULL: JSON holds no such
  * text. */

@@ -8,7 +8,6 @@
 #include "profiler/tool/client.h"
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
-#include "runtime/base/assert.h"
 
 enum { EVENTS_MAX = 65536 }; /* lines of one answer: a process keeps far less */
 
@@ -39,56 +38,45 @@ static void events_print(const json_t *event)
 }
 
 /* TOOL_NO: that was the last. */
-static int events_take_line(tool_client *client, const char *line, size_t length, bool as_json)
+static int events_take(tool_client *client, const json_t *event, bool as_json)
 {
-    json_t *event = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
-    int code = TOOL_OK;
-    tide_assert(line[length] == '\0');
-    if (json_object_get(event, "end") != NULL) {
-        code = TOOL_NO;
-    } else if (json_object_get(event, "error") != NULL) {
+    if (json_object_get(event, "end") != NULL)
+        return TOOL_NO;
+    if (json_object_get(event, "error") != NULL) {
         snprintf(client->error, sizeof client->error, "process %d: %.150s", (int)client->pid,
                  tide_value_text(event, "error"));
-        code = TOOL_BROKEN;
-    } else if (!json_is_object(event)) {
-        snprintf(client->error, sizeof client->error, "process %d: its answer is no JSON object",
-                 (int)client->pid);
-        code = TOOL_BROKEN;
-    } else if (as_json) {
-        tool_print_json(event);
-    } else if (json_object_get(event, "gap") != NULL) {
-        tool_say("     ... %.0f events are missing", tide_value_number(event, "gap"));
-    } else {
-        events_print(event);
+        return TOOL_BROKEN;
     }
-    json_decref(event);
-    return code;
+    if (as_json)
+        tool_print_json(event);
+    else if (json_object_get(event, "gap") != NULL)
+        tool_say("     ... %.0f events are missing", tide_value_number(event, "gap"));
+    else
+        events_print(event);
+    return TOOL_OK;
 }
 
 /* While it follows, silence is no failure; the end of the process is an end. */
 static int events_copy(tool_client *client, const tool_options *options)
 {
-    for (int lines = 0;; lines++) {
-        const char *line;
-        size_t length;
-        if (lines >= EVENTS_MAX && !options->follow) {
-            snprintf(client->error, sizeof client->error, "process %d: its answer has no end",
-                     (int)client->pid);
+    int code = TOOL_OK;
+    for (int lines = 0; code == TOOL_OK && (lines < EVENTS_MAX || options->follow); lines++) {
+        json_t *event;
+        int wait = options->follow ? 1000 : options->timeout_ms;
+        while ((code = tool_client_object(client, wait, &event)) == TOOL_NO && options->follow)
+            if (fflush(stdout) != 0)
+                return TOOL_OK;
+        if (code != TOOL_OK)
             return TOOL_BROKEN;
-        }
-        int code =
-            tool_client_read(client, options->follow ? 1000 : options->timeout_ms, &line, &length);
-        if (code == TOOL_NO && options->follow && fflush(stdout) == 0)
-            continue;
-        if (code == TOOL_OK)
-            code = events_take_line(client, line, length, options->json);
-        else if (code == TOOL_NO && !options->follow)
-            return TOOL_BROKEN;
+        code = events_take(client, event, options->json);
+        json_decref(event);
         if (options->follow && fflush(stdout) != 0)
             return TOOL_OK;
-        if (code != TOOL_OK)
-            return code == TOOL_NO ? TOOL_OK : code;
     }
+    if (code == TOOL_OK)
+        snprintf(client->error, sizeof client->error, "process %d: its answer has no end",
+                 (int)client->pid);
+    return code == TOOL_NO ? TOOL_OK : TOOL_BROKEN;
 }
 
 int tool_events(int count, char **args)

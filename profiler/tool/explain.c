@@ -92,14 +92,11 @@ int tool_explain(int count, char **args)
     json_t *facts = NULL;
     int code = tool_options_read(&count, args, "jtdak", 2, 2, &options);
     if (code == TOOL_OK)
-        code = tool_client_open_named(&client, args[1], &options);
+        code = tool_client_facts_of(&client, args[1], &options, &facts);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    code = tool_client_facts(&client, &facts);
     const json_t *site = explain_find(facts, args[2], options.kind);
-    if (code != TOOL_OK)
-        (void)tool_client_complain(&client, code);
-    else if (site == NULL)
+    if (site == NULL)
         code = tool_complain(TOOL_NO, "process %d has no site '%.80s'", (int)client.pid, args[2]);
     else if (!options.json)
         explain_print_site(site);

@@ -76,14 +76,10 @@ static int lists_run(int count, char **args, const char *member, const char *hea
     json_t *facts = NULL;
     int code = tool_options_read(&count, args, "jtd", 1, 1, &options);
     if (code == TOOL_OK)
-        code = tool_client_open_named(&client, args[1], &options);
+        code = tool_client_facts_of(&client, args[1], &options, &facts);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    code = tool_client_facts(&client, &facts);
-    if (code == TOOL_OK)
-        lists_show(facts, member, options.json, head, print);
-    else
-        (void)tool_client_complain(&client, code);
+    lists_show(facts, member, options.json, head, print);
     json_decref(facts);
     tool_client_close(&client);
     return code;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""commands TIDEPOOL SHORT SIZED TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
+"""commands TIDEPOOL SHORT TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
 against files that are wrong. Each answer is compared with what the process said."""
 import json
 import os
@@ -9,7 +9,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ import urllib.request
 
 here = pathlib.Path(__file__).parent
 metrics = here.parent.parent / "profiler/metrics"
-tidepool, short, sized, target, stager = sys.argv[1:6]
+tidepool, short, target, stager = sys.argv[1:5]
 launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
 work = pathlib.Path(tempfile.mkdtemp(prefix="tide-report-", dir="/tmp"))  # a socket's path is short
 environment = dict(os.environ, XDG_RUNTIME_DIR=str(work))
@@ -167,17 +166,6 @@ def records_code():
     check([(n, s["code_is"]) for n, s in plain.items()] == [("group_by", "spec")], f"a spec that no stager knows: {plain}")
 
 
-def records_from_another_folder():
-    """What it writes when it ends is found, although the name of the record is relative."""
-    elsewhere = work / "elsewhere"
-    elsewhere.mkdir()
-    result = run("record", "-o", "moved.rec", "--", "sh", "-c", f"cd '{elsewhere}' && exec '{short}' return", cwd=work)
-    check(result.returncode == 0, f"a program that changes its folder: {result}")
-    facts = [l for l in read_lines(work / "moved.rec") if l.get("format") == "tidepool-facts"]
-    check(facts and any(s["samples"] > 0 for s in facts[-1]["sites"]), "its last facts have the uses of its site")
-    check(not list(elsewhere.iterdir()) and not list(work.glob("moved.rec.*")), "only the record is left")
-
-
 def records_nothing():
     result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 0")
     check(result.returncode == 3 and "told nothing" in result.stderr, f"no Tidepool: {result}")
@@ -220,28 +208,6 @@ def bad_files():
     json.loads((work / "cut.json").read_text(encoding="utf-8"))
     refused(1, "no regular file", "report", sample, "-o", "/dev/null")
     refused(1, "", "report", sample, "-o", work / "no-folder/x.html")
-
-
-def long_lines():
-    """A document as long as a process may answer with is read."""
-    lines = read_lines(sample)
-    facts = next(l for l in lines if l.get("format") == "tidepool-facts")
-    path = work / "long.rec"
-    for size, code in ((40 << 20, 0), (100 << 20, 4)):
-        with open(path, "w", encoding="utf-8") as out:
-            out.writelines(json.dumps(l) + "\n" for l in (lines[0], dict(facts, settings={"x": "x" * size}), lines[-1]))
-        result = run("report", path)
-        check(result.returncode == code and (code == 0 or "longer than" in result.stderr), f"a line of {size} bytes: {result}")
-    path.unlink()
-
-
-def files_of_others():
-    """What has the name under which a file is made is not written to."""
-    mine, page = work / "mine.txt", work / "others.html"
-    mine.write_text("mine")
-    result = run("report", sample, "-o", page, preexec_fn=lambda: os.link(mine, f"{page}.tmp-{os.getpid()}"))
-    check(result.returncode == 0 and mine.read_text() == "mine" and page.stat().st_size > 1000, f"a file of that name: {result}")
-    check(not list(work.glob("others.html.*")), "nothing is left beside")
 
 
 def trace():
@@ -410,26 +376,6 @@ def pprof():
     nothing_left("none.pb")
 
 
-def pprof_of_a_program():
-    """A use's bytes are those that the program says it acquired there; and all together, if all uses are observed."""
-    for how in "all", "windows":
-        path, out = work / f"bytes-{how}.rec", work / f"bytes-{how}.pb"
-        result = run("record", "-o", path, "--", sized, how)
-        check(result.returncode == 0, f"bytes {how}: {result}")
-        said = path.read_text(encoding="utf-8").splitlines(keepends=True)  # of the last look alone all is told, not what grew
-        path.write_text("".join([said[0], [l for l in said if '"tidepool-facts"' in l][-1], said[-1]]), encoding="utf-8")
-        check(run("pprof", path, "-o", out).returncode == 0, f"pprof of {path}")
-        found = {stack[0][0].split()[1]: values for stack, values, _ in profile_of(out.read_bytes())[1] if stack[0][0].startswith("site ")}
-        lines = [line.split() for line in result.stdout.splitlines()]
-        check(len(lines) == 4, f"what the program says: {result.stdout}")
-        for name, uses, size in ((name, int(uses), int(size)) for name, uses, size in lines):
-            got = found.get(name, [0] * 5)
-            near = 1e-9 if how == "all" else .02  # of other rounds sizes are others
-            check(got[0] > 0 and abs(got[3] - got[0] * size / uses) <= 1 + near * got[3], f"{name}: {got} of {uses} uses and {size} bytes")
-            if how == "all":
-                check((got[0], got[3]) == (uses, size), f"{name}: {got} of {uses} uses and {size} bytes")
-
-
 def fetch(url, **headers):
     """Asks again where the process was too slow to answer whoever serves."""
     request = urllib.request.Request(url, headers=headers)
@@ -455,35 +401,6 @@ def status_of(url, method="GET", **headers):
 def value_of(text, series):
     found = re.search("^" + re.escape(series) + " (.*)$", text, re.M)
     return float(found[1]) if found else None
-
-
-def prometheus_scrapes(url):
-    """A real Prometheus reads it, in the format that it likes best."""
-    if not shutil.which("prometheus") or launcher:
-        return
-    target, folder = url.split("/")[2], work / "prometheus"
-    (work / "prometheus.yml").write_text(f"global: {{scrape_interval: 100ms, evaluation_interval: 100ms}}\nrule_files: [{metrics}/alerts.yml]\nscrape_configs: [{{job_name: t, static_configs: [{{targets: ['{target}']}}]}}]\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={folder}",
-                               f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    found, alerts = [], []
-    for _ in range(400):
-        time.sleep(.5)
-        try:
-            answer, _ = fetch(f"http://127.0.0.1:{port}/api/v1/query?query=tidepool_pool_held_bytes")
-            found = json.loads(answer)["data"]["result"]
-            alerts = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/alerts")[0])["data"]["alerts"]
-        except OSError:
-            continue
-        if found and alerts:
-            break
-    server.terminate()
-    server.wait(120)
-    check(len(found) == 2, f"Prometheus found {len(found)} series; pools of one name and device are one: {found}")
-    check([(a["labels"]["alertname"], a["labels"]["pool"], a["state"]) for a in alerts] == [("TidepoolPoolNearItsLimit", "pool", "firing")],
-          f"a pool comes near its limit: {alerts}")
 
 
 def alerts_fire():
@@ -541,7 +458,6 @@ def scrape(url, target):
     once = run_answered("metrics", target.pid)
     check(once.returncode == 0 and "tidepool_build_info{" in once.stdout, "metrics, once")
     check(run_answered("metrics", "--openmetrics", target.pid).stdout.endswith("# EOF\n"), "metrics --openmetrics")
-    prometheus_scrapes(url)
 
 
 def watch(url, _):
@@ -579,19 +495,14 @@ records_signals()
 records_short_programs()
 if os.path.exists(stager):
     records_code()
-records_from_another_folder()
 records_nothing()
 bad_files()
-if not launcher:  # Valgrind would take minutes
-    long_lines()
-files_of_others()
 trace()
 trace_of_what_goes()
 trace_of_two_programs()
 terminals()
 alerts_fire()
 pprof()
-pprof_of_a_program()
 serves("metrics", "/metrics", scrape)
 serves("web", "/", watch)
 nobody()

@@ -176,36 +176,10 @@ static void the_sample_is_whole(void **state)
     assert_true(try_one(sample_path));
 }
 
-/* Cut anywhere, what is before is used, and the line is named. */
-static void every_cut_is_told(void **state)
-{
-    char path[] = "/tmp/tide-hostile-XXXXXX", wanted[64];
-    int fd = mkstemp(path);
-    (void)state;
-    size_t lines = 0;
-    for (size_t cut = 0; cut < 40000; cut += 101) {
-        tide_history history = {0};
-        tide_record_outcome outcome;
-        lines = 0;
-        for (size_t i = 0; i < cut; i++)
-            lines += sample[i] == '\n';
-        assert_true(ftruncate(fd, 0) == 0 && pwrite(fd, sample, cut, 0) == (ssize_t)cut);
-        assert_true(tide_record_read(path, tide_history_add, &history, &outcome) == (lines > 0));
-        assert_int_equal(outcome.lines, lines);
-        snprintf(wanted, sizeof wanted, "%s:%zu: the record ends w", path, lines + 1);
-        assert_int_equal(strncmp(outcome.problem, wanted, strlen(wanted)), 0);
-        tide_history_free(&history);
-    }
-    assert_true(lines > 3);
-    close(fd);
-    unlink(path);
-}
-
 int main(int count, char **args)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sample_is_whole),
-        cmocka_unit_test(every_cut_is_told),
         cmocka_unit_test(hostile_records_harm_nobody),
     };
     if (count != 2)
