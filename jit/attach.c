@@ -20,7 +20,6 @@
 #include "profiler/window.h"
 #include "runtime/attach.h"
 #include "runtime/base/hooks.h"
-#include "runtime/base/lock.h"
 #include "runtime/device/cuda/cuda.h"
 
 /* Another driver than the system's, and another compiler: those of a container, say, or of a test. */
@@ -44,8 +43,8 @@ static void attach_fork_handlers(void)
 
 static void attach_passed(void)
 {
-    tide_background_passed();
     tide_listen_passed();
+    (void)tide_event_deliver();
 }
 
 void tide_attach_all(void)
@@ -57,8 +56,6 @@ void tide_attach_all(void)
     tide_learners_attach();
     tide_profile_attach();
     tide_modules_attach();
-    tide_outside_let_go = tide_round_let_go;
-    tide_outside_take_again = tide_round_take_again;
     tide_window_filled = tide_adapt_filled;
     tide_hooks_policy.passed = attach_passed;
     tide_hooks_policy.missed = tide_adapt_missed;

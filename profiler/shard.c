@@ -241,20 +241,6 @@ static void shard_take_patterns(tide_shard_figures *figures, tide_site_profile *
     }
 }
 
-/* Writes only what is not so already: the child shares the rest with its parent. Whoever reads a
- * shard forks with the registry locked, so no shard is closed. */
-void tide_shard_forked(tide_shard *shard)
-{
-    if (__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) == 0)
-        return;
-    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
-    tide_shard_figures *figures = shard_figures(shard);
-    for (uint32_t i = 0; figures != NULL && i < TIDE_PROFILE_PATTERNS; i++)
-        if (__atomic_load_n(&figures->patterns[i].hash, __ATOMIC_RELAXED) == PLACE_CLAIMED)
-            __atomic_store_n(&figures->patterns[i].hash, PLACE_FREE, __ATOMIC_RELAXED);
-    __atomic_store_n(&shard->inside, 0, __ATOMIC_RELAXED);
-}
-
 /* Takes the uses last: shard_add says why. */
 static void shard_take(tide_shard_figures *figures, tide_site_profile *seen, bool closed)
 {

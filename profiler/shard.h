@@ -7,8 +7,7 @@
  *  1. Who counts enters the shard first, by `inside` + 1, and leaves it after.
  *  2. The reader makes the shard its own by turning `inside` from 0 to CLOSED. If somebody is
  *     inside it does without: it takes the figures away one by one and leaves the places as they
- *     are. (In the child of a fork those who were inside are not there: tide_shard_forked has them
- *     leave.)
+ *     are.
  *  3. Who finds a shard closed backs out, having touched nothing, and counts in another one:
  *     only one shard of a site is closed at a time, for as long as it takes to read it.
  *
@@ -59,9 +58,6 @@ void tide_shard_count(tide_shard *shard);
 void tide_shard_count_bytes(tide_shard *shard, uint64_t bytes);
 void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots);
 void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length);
-
-/* After a fork, in the child: nobody is inside. */
-void tide_shard_forked(tide_shard *shard);
 
 /* Takes all figures away and adds them to `into`; frees their memory too, unless it is to be kept
  * or somebody is inside. One reader at a time. */

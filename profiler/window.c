@@ -49,13 +49,6 @@ void tide_window_end(tide_site *site)
     tide_site_publish(site);
 }
 
-void tide_window_forked(tide_site *site)
-{
-    tide_tally *tally = tide_tally_of(site);
-    for (uint32_t i = 0; tally != NULL && i < TIDE_TALLY_SHARDS; i++)
-        tide_shard_forked(&tally->shards[i]);
-}
-
 /* While another thread counts a use, the types of that use may be seen now and the use itself the
  * next time. No type is shown with more uses than there were. */
 static void window_cap_types(tide_site_profile *profile)

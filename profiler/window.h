@@ -23,9 +23,6 @@ bool tide_window_open(const tide_site *site);
 /* Ends a window that is not full. The next publish wraps no more; publishes. Registry locked. */
 void tide_window_end(tide_site *site);
 
-/* After a fork, in the child: no thread that was counting is there. Registry locked. */
-void tide_window_forked(tide_site *site);
-
 /* Takes what was counted since it was last taken, and adds it to what tide_profile_site tells. Uses
  * that are under way in other threads are counted the next time. Registry locked. */
 void tide_window_take(tide_site *site, tide_site_profile *out);

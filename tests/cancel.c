@@ -47,12 +47,6 @@ static void do_settle(void)
     (void)tide_settle(1000);
 }
 
-static void do_start_and_stop(void)
-{
-    (void)tide_background_start();
-    (void)tide_background_stop();
-}
-
 static void do_acquire(void)
 {
     tide_buffer buffer = tide_buffer_acquire(buffers, 1 << 20);
@@ -132,7 +126,6 @@ static const cancelled_operation operations[] = {
     {"tide_pool_compact", do_compact},
     {"tide_step", do_step},
     {"tide_settle", do_settle},
-    {"tide_background_stop", do_start_and_stop},
     {"tide_buffer_acquire", do_acquire},
     {"tide_buffers_trim", do_trim_buffers},
     {"tide_buffers_destroy", do_make_buffers},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues what happens in a round, and tells the listener at its end; counts what happened. */
+/* Queues what happens, tells it, and counts it. */
 #define _GNU_SOURCE
 #include "jit/events/event.h"
 
@@ -26,8 +26,14 @@ typedef struct noted {
 } noted;
 
 static tide_lock event_lock = TIDE_LOCK(TIDE_FORK_EVENTS);
-static noted event_queue[QUEUE]; /* of this round; guarded by the lock, as is all below */
-static size_t event_count, event_told;
+
+/* Guarded by the lock. The queue is a ring: an event has the place of its number among those that
+ * were queued. told <= ended <= noted <= told + QUEUE. */
+static noted event_queue[QUEUE];
+static uint64_t event_noted;  /* queued so far                            */
+static uint64_t event_ended;  /* of these, whose round has ended; atomic, as the next */
+static uint64_t event_told;   /* of these, that the listener has been told or does not want */
+static bool event_telling;    /* some thread tells the listener           */
 static uint64_t event_serial; /* of the last event, whether or not somebody heard it */
 static tide_event_function *event_listener;
 static void *event_listener_user;
@@ -48,11 +54,11 @@ static void event_after_fork(void)
     tide_lock_let_go(&event_lock);
 }
 
-/* What is queued belongs to a round of the parent, which tells it. The child may come back into
- * that round: then the listener itself has forked. */
+/* What is queued the parent tells. The child may have been forked by the listener itself. */
 static void event_in_child(void)
 {
-    event_count = event_told = 0;
+    event_noted = event_ended = event_told = 0;
+    event_telling = false;
     event_after_fork();
 }
 
@@ -80,6 +86,8 @@ void tide_event_set_handler(tide_event_function *function, void *user)
     event_take_lock();
     event_listener = function;
     event_listener_user = user;
+    if (function == NULL)
+        __atomic_store_n(&event_told, event_ended, __ATOMIC_RELAXED);
     tide_lock_let_go(&event_lock);
 }
 
@@ -113,6 +121,19 @@ static bool event_is_heard_also(void)
     return __atomic_load_n(&tide_events_also, __ATOMIC_ACQUIRE) != NULL;
 }
 
+/* Locked. Is there room in the queue? What the listener has not been told for longest makes some. */
+static bool event_make_room(void)
+{
+    tide_assert(event_told <= event_ended && event_ended <= event_noted);
+    if (event_noted - event_told < QUEUE)
+        return true;
+    tide_count(untold);
+    if (event_told == event_ended)
+        return false;
+    __atomic_store_n(&event_told, event_told + 1, __ATOMIC_RELAXED);
+    return true;
+}
+
 void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason,
                      const char *detail)
 {
@@ -121,10 +142,9 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
                      tier, tide_reason_code(reason));
     event_take_lock();
     event_serial++;
-    if (event_listener == NULL && !event_is_heard_also() && !event_is_written()) {
-        /* nobody to tell */
-    } else if (event_count < QUEUE) {
-        noted *at = &event_queue[event_count++];
+    bool heard = event_listener != NULL || event_is_heard_also() || event_is_written();
+    if (heard && event_make_room()) {
+        noted *at = &event_queue[event_noted++ % QUEUE];
         at->event = (tide_event){.kind = kind,
                                  .site = site,
                                  .tier = tier,
@@ -135,55 +155,79 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
                                  .time_ns = event_now()};
         snprintf(at->name, sizeof at->name, "%s", site != NULL ? tide_site_name(site) : "");
         snprintf(at->detail, sizeof at->detail, "%s", detail);
-    } else {
-        tide_count(untold);
     }
     tide_lock_let_go(&event_lock);
 }
 
-/* Takes one event. Nothing is locked while it is told, so the listener may do what it likes. If it
- * makes a round of its own, that round also tells what is left of this one. */
-static bool event_take_next(noted *out, tide_event_function **function, void **user)
+/* The texts of the event are those of `from`. */
+static void event_copy(const noted *from, noted *to)
+{
+    *to = *from;
+    to->event.name = to->name;
+    to->event.detail = to->detail;
+}
+
+/* False: there is no more. */
+static bool event_end_next(uint64_t round, noted *out)
 {
     event_take_lock();
-    tide_assert(event_told <= event_count && event_count <= QUEUE);
-    bool more = event_told < event_count;
+    bool more = event_ended < event_noted;
     if (more) {
-        *out = event_queue[event_told++];
-        *function = event_listener;
-        *user = event_listener_user;
-    } else {
-        event_count = event_told = 0;
+        noted *next = &event_queue[event_ended % QUEUE];
+        __atomic_store_n(&event_ended, event_ended + 1, __ATOMIC_RELAXED);
+        next->event.round = round;
+        event_copy(next, out);
     }
+    if (event_listener == NULL)
+        __atomic_store_n(&event_told, event_ended, __ATOMIC_RELAXED);
     tide_lock_let_go(&event_lock);
     return more;
 }
 
-static void event_tell_also(const tide_event *event)
+void tide_events_end_round(uint64_t round)
 {
-    void (*also)(const tide_event *) = __atomic_load_n(&tide_events_also, __ATOMIC_ACQUIRE);
-    tide_assert(event->name != NULL && event->detail != NULL);
-    if (also != NULL)
-        also(event);
+    noted next;
+    while (event_end_next(round, &next)) {
+        void (*also)(const tide_event *) = __atomic_load_n(&tide_events_also, __ATOMIC_ACQUIRE);
+        if (event_is_written())
+            tide_event_write_error(&next.event);
+        if (also != NULL)
+            also(&next.event);
+    }
 }
 
-void tide_events_tell(uint64_t round)
+/* False: there is no more, or another thread tells; it tells all. The listener may call us again. */
+static bool event_take_next(bool first, noted *out, tide_event_function **function, void **user)
+{
+    event_take_lock();
+    bool more = event_told < event_ended && event_listener != NULL && !(first && event_telling);
+    if (more) {
+        event_copy(&event_queue[event_told % QUEUE], out);
+        __atomic_store_n(&event_told, event_told + 1, __ATOMIC_RELAXED);
+        *function = event_listener;
+        *user = event_listener_user;
+    }
+    if (more || !first)
+        event_telling = more;
+    tide_lock_let_go(&event_lock);
+    return more;
+}
+
+size_t tide_event_deliver(void)
 {
     noted next;
     tide_event_function *function;
     void *user;
-    while (event_take_next(&next, &function, &user)) {
-        next.event.round = round;
-        next.event.name = next.name;
-        next.event.detail = next.detail;
-        tide_outside outside = tide_outside_enter();
-        if (event_is_written())
-            tide_event_write_line(&next.event, stderr);
-        event_tell_also(&next.event);
-        if (function != NULL)
-            function(&next.event, user); /* it may make a round, and so have later ones told */
-        tide_outside_leave(outside);
+    size_t told = 0;
+    if (__atomic_load_n(&event_told, __ATOMIC_RELAXED) ==
+            __atomic_load_n(&event_ended, __ATOMIC_RELAXED) ||
+        tide_lock_held_any())
+        return 0;
+    while (event_take_next(told == 0, &next, &function, &user)) {
+        told++;
+        function(&next.event, user);
     }
+    return told;
 }
 
 tide_status tide_learning_stats(tide_learning_statistics *out)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Events and figures of learning, collected while things happen and told at the end of a round. */
+/* Events and figures of learning. Events are queued while things happen. The program's listener is
+ * told of them on the program's own threads only, with nothing locked: where one calls tide_step,
+ * tide_settle, tide_background_stop or tide_event_deliver, makes a pool, or fills a window. */
 #ifndef TIDEPOOL_JIT_EVENTS_EVENT_H
 #define TIDEPOOL_JIT_EVENTS_EVENT_H
 
@@ -11,13 +13,12 @@
 void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason,
                      const char *detail);
 
-/* Tells what was noted, in order. The thread has the round; no lock is held while a listener
- * hears. */
-void tide_events_tell(uint64_t round);
+/* A round has ended: what was noted is told to who hears it for the library (`verbose`,
+ * tide_events_also), and waits for the program's listener. The round's lock is held. */
+void tide_events_end_round(uint64_t round);
 
-/* Hears each event, too, beside the program's own handler, and before it: so in the order of their
- * serials, even if the handler steps. As that one with nothing locked, and it must be quick. NULL:
- * nobody. Atomic. */
+/* Hears each event as its round ends, on any thread, with the round's lock held; so it is the
+ * library's own, and quick. NULL: nobody. Atomic. */
 extern void (*tide_events_also)(const tide_event *event);
 
 /* The figures; each member atomic: tide_count(won). */

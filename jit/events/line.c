@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes an event as a line of text. */
+/* Writes an event as a line of text on the standard error. */
 #include "jit/events/line.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 
 enum { LINE_SPARE = 8 }; /* for the four last quotes and the line feed */
 
@@ -46,7 +48,7 @@ static void line_add_text(line_text *line, const char *key, const char *text)
     line->bytes[line->length++] = '"';
 }
 
-void tide_event_write_line(const tide_event *event, FILE *out)
+void tide_event_write_error(const tide_event *event)
 {
     line_text line;
     int length =
@@ -60,5 +62,5 @@ void tide_event_write_line(const tide_event *event, FILE *out)
     line_add_text(&line, "reason", event->reason);
     line_add_text(&line, "detail", event->detail);
     line.bytes[line.length++] = '\n';
-    (void)fwrite(line.bytes, 1, line.length, out);
+    tide_os_write_error(line.bytes, line.length);
 }

@@ -2,6 +2,7 @@
 /* Decisions of the using thread: it borrows the round and the registry if both are free. */
 #include "jit/learn/adapt.h"
 
+#include "jit/events/event.h"
 #include "jit/learn/background.h"
 #include "jit/learn/misses.h"
 #include "jit/learn/round.h"
@@ -23,6 +24,7 @@ void tide_adapt_filled(tide_site *site)
         tide_round_end_at_once();
     }
     tide_background_wanted();
+    (void)tide_event_deliver();
 }
 
 /* If it touched more types than a list has room for, no plan is said to be of exactly these. */

@@ -465,9 +465,3 @@ void tide_compile_request_install(uint64_t round)
         tide_os_free(b);
     }
 }
-
-void tide_compile_request_forget(void)
-{
-    tide_os_free(request_out);
-    request_out = NULL;
-}

@@ -33,7 +33,4 @@ bool tide_compile_request_pending(void);
 /* Gives the sites what has come and was looked up. Registry locked. */
 void tide_compile_request_install(uint64_t round);
 
-/* In the child of a fork: what the stager has will not come. */
-void tide_compile_request_forget(void);
-
 #endif

@@ -1,89 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* One round of learning, by the keeper or by hand; one at a time.
+/* One round of learning, by the background thread or by hand; one at a time.
  *
- * A thread *has the round* from its beginning to its end. It also holds the lock of the round, but
- * for the moments in which it is outside (runtime/base/lock.h): in the dynamic linker, or in a
- * listener to events. So whoever has the lock knows:
+ * The thread that does a round holds a lock from the round's beginning to its end. Nothing of the
+ * program's and no driver is called meanwhile. The dynamic linker is, for the library's own
+ * compiled code; it may be busy for as long as a constructor of the program's likes. So a step and
+ * a use of a site do without a round that another thread is doing, and whoever waits for one does
+ * so for a time that it was told.
  *
- *  1. nobody else is in the middle of anything that the round guards, but perhaps outside, from a
- *     place where all that stands in lists is whole. What such a thread has in hand, a list of its
- *     own room names, so that the child of a fork can give it up: no memory that only its stack
- *     knows of, and no open file. Fork waits for the lock, and a moment for the linker.
- *  2. if another thread has the round, that may last for as long as the linker or the listener
- *     likes. Each of them may wait for the thread that asks: the linker while this thread runs a
- *     constructor, the listener for a lock of the program. So tide_step does not wait, and
- *     tide_settle no longer than it was told to.
+ * A step of the program's then goes on without the lock: it gives back old buffers, for which hooks
+ * and drivers are called, and has the listener told of events. The background thread does neither.
  *
- * A listener may do a round of its own, inside that of its thread.
- *
- * After its round a thread, without the round, gives back old buffers, for which hooks of the
- * program are called. */
+ * In the child of a fork, and once the process ends, no round is done any more. */
 #ifndef TIDEPOOL_JIT_LEARN_ROUND_H
 #define TIDEPOOL_JIT_LEARN_ROUND_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A round that waits at most so long for the stager. Returns whether something was going on; true
- * without a round while another thread has one and is outside; false without one once the process
- * ends. */
-bool tide_round_run(int wait_ms);
+/* The background thread's: a round that waits for nobody, so many rounds after its last one. What
+ * the settings auto_trim and auto_compact want is asked of the pools, each after its period, and
+ * buffers without hooks grow older. Returns whether something was going on; true without a round
+ * while another thread does one. */
+bool tide_round_run_in_background(uint64_t rounds);
 
-/* The same without waiting, so many rounds after the last one: whoever did none meanwhile lets
- * those pass that would have found nothing to do. */
-bool tide_round_run_after(uint64_t rounds);
+/* Is there no learning any more? In the child of a fork, and once the process ends. Any thread. */
+bool tide_round_is_over(void);
 
-/* So many rounds have passed since the keeper last called: asks the pools for what the settings
- * auto_trim and auto_compact want, each after its period. The keeper's thread only. */
-void tide_round_request_memory_after(uint64_t rounds);
+/* The process ends: no round begins any more. */
+void tide_round_end(void);
 
-/* The part of a round that a use of a site may do, where there is no thread for rounds: decides,
- * and gives scopes their tables. Nothing is compiled, and no listener hears of it, before the next
- * round. Waits for nobody. */
-void tide_round_run_without_thread(void);
-
-/* Begins what nobody may do during a round, and waits for that of another thread; the thread that
- * has the round may do so again. */
+/* Keeps rounds out, and waits for the one that another thread does. */
 void tide_round_lock(void);
 void tide_round_unlock(void);
 
-/* The same with the registry, but waits for nobody; false: somebody else has one of the two, this
- * thread is in the middle of a round or has the registry, or the process ends. */
+/* The same for so many milliseconds at most, 0: for nobody. False: somebody else has it still. */
+bool tide_round_lock_within(double ms);
+
+/* The same with the registry, for nobody; false also where this thread has one of the two, or where
+ * learning is over. */
 bool tide_round_begin_at_once(void);
 void tide_round_end_at_once(void);
 
-/* Of the round that this thread has: its number, or that of the last one that was a whole round. */
+/* Of the round that this thread does: its number, or that of the last one. */
 uint64_t tide_round_number(void);
 
-/* Has this thread the round? Then it is inside a listener to events. */
+/* Has this thread the lock? */
 bool tide_round_held(void);
-
-/* The calling thread is the keeper from now on. Is it? Then it is inside a function of the program:
- * a listener to events or a hook of buffers. */
-void tide_round_become_keeper(void);
-bool tide_round_is_keeper(void);
-
-/* From now on no round begins, since the process ends; waits for the round of another thread, and
- * for the keeper if it is giving back old
- * buffers. True: nothing of this is under way, and the keeper may be waited for. False:
- *  - this thread has the round, in a listener or in the linker, or is the keeper;
- *  - another one has the round and is in the linker, which this one may have entered before it
- *    called exit, or in a listener that has not returned for two seconds. Then the round and its
- *    lock stay with this one, so that the other does nothing more;
- *  - the keeper has not come back from old buffers for two seconds. It may be in a hook that waits
- *    for this thread, as above. It finishes what it has in hand, if it can, and does nothing more:
- *    until then somebody may wait for it, to destroy the buffers.
- * Again: does the same, but each is waited for once. */
-bool tide_round_close(void);
-
-/* For runtime/base/lock.h: around code that is not ours. */
-unsigned tide_round_let_go(void);
-void tide_round_take_again(unsigned inside);
 
 /* Registers what is done around fork. While the library is attached. */
 void tide_round_prepare(void);
-
-/* How long a fork waits for the linker that another thread's round is in. Tests prolong it. */
-extern double tide_round_fork_patience_ms;
 
 #endif

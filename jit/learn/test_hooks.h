@@ -9,4 +9,8 @@
  * clock itself is timed. The system's unless a test put another one here. */
 extern uint64_t (*tide_trial_clock)(const tide_plan *timed);
 
+/* In the child of a fork, which learns nothing: it does, for tests that try each thing in a process
+ * of its own. */
+void tide_round_begin_again(void);
+
 #endif

@@ -288,16 +288,6 @@ void tide_watch(tide_site *site, uint64_t round)
     watch_end_order(learner);
 }
 
-void tide_watch_forked(tide_site *site)
-{
-    tide_learner *learner = site->record->learner;
-    tide_window_forked(site);
-    if (learner == NULL)
-        return;
-    for (uint32_t i = 0; i < learner->plan_count; i++)
-        tide_trial_end(learner, learner->plans[i]);
-}
-
 /* Will the next round order its code, or put in force what has come? Its window, if it is declared,
  * only measures: it goes when nothing more is to be decided. */
 static bool watch_plan_pending(const tide_learner *learner, const tide_learned *plan,

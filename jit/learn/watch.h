@@ -17,10 +17,6 @@ void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misse
 /* What was declared of a site, as items. None: nothing, or more than a plan has room for. */
 tide_items tide_watch_declared(const tide_site_record *record);
 
-/* After a fork, in the child: nobody is inside a trial or a count of the site any more. A trial
- * that was open is held anew. Registry locked. */
-void tide_watch_forked(tide_site *site);
-
 /* Can something be done with the site that needs no more uses of it? Registry locked. */
 bool tide_watch_pending(const tide_site *site, uint64_t round);
 

@@ -51,7 +51,7 @@ static listen_state listen_look(void)
 
 /* ---- the component ------------------------------------------------------------------------ */
 
-static const tide_listen_host listen_host = {.create_thread = tide_background_create_described,
+static const tide_listen_host listen_host = {.create_thread = tide_background_create_thread,
                                              .write_facts = tide_facts_write,
                                              .write_event = tide_event_write,
                                              .write_profile = tide_profile_write,

@@ -32,10 +32,7 @@ static void *code_of_dispatches[2][TIDE_PLAN_METHODS + 1]; /* by whether it coun
 static void *code_symbol(void *object, const char *name)
 {
     tide_assert(object != NULL);
-    tide_outside outside = tide_outside_enter();
-    void *found = dlsym(object, name);
-    tide_outside_leave(outside);
-    return found;
+    return dlsym(object, name);
 }
 
 static bool code_check_number(void *object, const char *name, uint64_t wanted, char *error,
@@ -96,10 +93,8 @@ uint64_t tide_code_bytes(void)
 
 static void *code_open(const char *path, char *error, size_t room)
 {
-    tide_outside outside = tide_outside_enter();
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *why = object == NULL ? dlerror() : NULL;
-    tide_outside_leave(outside);
     if (object == NULL)
         snprintf(error, room, "code object refused: %s", why != NULL ? why : path);
     return object;
@@ -108,9 +103,7 @@ static void *code_open(const char *path, char *error, size_t room)
 static void code_close(void *object)
 {
     tide_assert(object != NULL);
-    tide_outside outside = tide_outside_enter();
     dlclose(object);
-    tide_outside_leave(outside);
 }
 
 /* Without memory debuggers do not know of it. */

@@ -89,10 +89,8 @@ static const struct link_map *locate_own_module(void)
     struct link_map *map = NULL;
     if (__atomic_load_n(&asked, __ATOMIC_ACQUIRE))
         return __atomic_load_n(&known, __ATOMIC_RELAXED);
-    tide_outside outside = tide_outside_enter(); /* it takes the linker's lock */
     int found =
         dladdr1((const void *)(uintptr_t)locate_own_module, &info, (void **)&map, RTLD_DL_LINKMAP);
-    tide_outside_leave(outside);
     map = found != 0 ? map : NULL;
     __atomic_store_n(&known, map, __ATOMIC_RELAXED);
     __atomic_store_n(&asked, true, __ATOMIC_RELEASE);

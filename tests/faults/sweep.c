@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "jit/learn/test_hooks.h"
 #include "runtime/base/test_hooks.h"
 #include "tests/support.h"
 
@@ -160,8 +161,10 @@ static void run_apart(const struct fault_case *one)
     injected->run = 0;
     injected->wrong[0] = '\0';
     pid_t child = fork_child(0);
-    if (child == 0)
+    if (child == 0) {
+        tide_round_begin_again();
         run(one);
+    }
     int status = wait_for_child(child);
     if (status != 0)
         fail_msg("%s, allocation %u fails %s: status %d: %s", one->name, nth,

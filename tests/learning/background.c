@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The keeper: when it appears and when it does not, that it does what stepping by hand does, and
- * that neither exit nor fork minds it, with a compile under way or not.
+/* The background thread: when it appears and when it does not, that it does what stepping by hand
+ * does, and that neither exit nor fork minds it, with a compile under way or not.
  *
  * Called with the name of a scene as its argument, this program plays it and does no test. */
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 
-/* Of a sanitizer's own threads nothing is known: then only keepers count. */
+/* Of a sanitizer's own threads nothing is known: then only the library's count. */
 static bool counts_as_task(const char *task)
 {
     char path[64], name[32] = "";
@@ -48,7 +48,7 @@ static size_t tasks(void)
     return count;
 }
 
-/* A thread that was waited for stays in the list for a moment; a keeper names itself. */
+/* A thread that was waited for stays in the list for a moment; ours names itself. */
 static void expect_tasks(size_t wanted)
 {
     for (unsigned i = 0; i < PATIENCE_MS && tasks() != wanted; i++)
@@ -56,8 +56,8 @@ static void expect_tasks(size_t wanted)
     assert_int_equal(tasks(), wanted);
 }
 
-/* Uses the site while the keeper does all else. */
-static void until_kept(const use *u, tide_tier tier)
+/* Uses the site while the thread does all else. */
+static void until_learned(const use *u, tide_tier tier)
 {
     for (unsigned i = 0; i < PATIENCE_MS && (tier_of(u->site) != tier || i == 0); i++) {
         use_times(u, 50);
@@ -79,7 +79,7 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     size_t before = tasks();
     for (unsigned i = 0; i < SITES; i++) {
         char name[64];
-        snprintf(name, sizeof name, "keeper: seldom %u", i);
+        snprintf(name, sizeof name, "background: seldom %u", i);
         uses[i] = use_of(name, i % TIDE_KIND_COUNT, learning_pool, 2, TIDE_F64, TIDE_I32);
         use_times(&uses[i], WINDOW - 1);
     }
@@ -96,14 +96,14 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     expect_tasks(before);
 }
 
-static void a_stopped_keeper_comes_back_only_when_called(void **state)
+static void a_stopped_thread_comes_back_only_when_called(void **state)
 {
     (void)state;
     size_t before = tasks();
     set("background", 1);
     expect_ok(tide_background_stop());
     expect_ok(tide_background_stop());
-    use u = use_of("keeper: stopped", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use u = use_of("background: stopped", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     use_times(&u, 1000);
     assert_false(tide_background_running());
     expect_ok(tide_background_start());
@@ -116,95 +116,6 @@ static void a_stopped_keeper_comes_back_only_when_called(void **state)
         expect_ok(tide_background_start());
     }
     expect_ok(tide_background_stop());
-}
-
-/* What holds a keeper up in the middle of a round: a listener that waits for the test. */
-static struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool entered, free;
-} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false};
-
-static void wait_at_gate(const tide_event *event, void *user)
-{
-    (void)event, (void)user;
-    pthread_mutex_lock(&gate.mutex);
-    gate.entered = true;
-    pthread_cond_broadcast(&gate.changed);
-    while (!gate.free)
-        pthread_cond_wait(&gate.changed, &gate.mutex);
-    pthread_mutex_unlock(&gate.mutex);
-}
-
-/* Returns NULL if the keeper had gone when stopping it returned. */
-static void *stop_and_look(void *user)
-{
-    bool stopped = tide_background_stop() == TIDE_OK;
-    pthread_mutex_lock(&gate.mutex);
-    bool gone = gate.free;
-    pthread_mutex_unlock(&gate.mutex);
-    return stopped && gone ? NULL : user;
-}
-
-static void two_that_stop_the_keeper_both_wait_until_it_is_gone(void **state)
-{
-    (void)state;
-    pthread_t threads[2];
-    void *results[2];
-    gate.entered = gate.free = false;
-    set("background", 1);
-    tide_event_set_handler(wait_at_gate, NULL);
-    expect_ok(tide_background_start());
-    use u = use_of("keeper: two stop", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    use_times(&u, 1000);
-    pthread_mutex_lock(&gate.mutex);
-    while (!gate.entered)
-        pthread_cond_wait(&gate.changed, &gate.mutex);
-    pthread_mutex_unlock(&gate.mutex);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, stop_and_look, results), 0);
-    usleep(50000); /* in which a stop that does not wait returns; one that waits takes no harm */
-    pthread_mutex_lock(&gate.mutex);
-    gate.free = true;
-    pthread_cond_broadcast(&gate.changed);
-    pthread_mutex_unlock(&gate.mutex);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(pthread_join(threads[i], &results[i]), 0);
-        assert_null(results[i]);
-    }
-    assert_false(tide_background_running());
-    tide_event_set_handler(NULL, NULL);
-}
-
-static void *learn_for_ever(void *user)
-{
-    const use *u = user;
-    for (;;) {
-        tide_site_reset(u->site);
-        use_times(u, 500);
-        (void)tide_settle(1000); /* waits for the stager, where a thread may be cancelled */
-        pthread_testcancel();
-    }
-    return NULL;
-}
-
-/* Else nobody could do a round any more. */
-static void a_thread_cancelled_in_a_round_leaves_no_lock_behind(void **state)
-{
-    (void)state;
-    need_stager();
-    use u = use_of("keeper: cancelled", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    for (unsigned i = 0; i < scaled(20, 5); i++) {
-        pthread_t thread;
-        void *result = NULL;
-        assert_int_equal(pthread_create(&thread, NULL, learn_for_ever, &u), 0);
-        usleep(1000 * (1 + i % 10));
-        assert_int_equal(pthread_cancel(thread), 0);
-        assert_int_equal(pthread_join(thread, &result), 0);
-        assert_ptr_equal(result, PTHREAD_CANCELED);
-        expect_ok(tide_step());
-    }
-    settle();
 }
 
 static void *start_and_stop(void *unused)
@@ -255,7 +166,7 @@ static void write_program(use *out, const char *way)
     };
     for (unsigned i = 0; i < PROGRAM; i++) {
         char name[64];
-        snprintf(name, sizeof name, "keeper: program %u %s", i, way);
+        snprintf(name, sizeof name, "background: program %u %s", i, way);
         out[i] = use_of(name, sites[i].kind, learning_pool, 0);
         out[i].count = sites[i].count;
         memcpy(out[i].types, sites[i].types, sizeof sites[i].types);
@@ -269,7 +180,7 @@ static void need_little(tide_pool *pool)
     assert_non_null(tide_acquire_type(pool, TIDE_U8, 100));
 }
 
-static void expect_keeper_frees(const char *setting, const char *period)
+static void expect_freed(const char *setting, const char *period)
 {
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     set("auto_trim", 0);
@@ -294,22 +205,22 @@ static void expect_keeper_frees(const char *setting, const char *period)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void the_keeper_trims_and_compacts_as_steps_do(void **state)
+static void the_thread_trims_and_compacts_as_steps_do(void **state)
 {
     (void)state;
-    expect_keeper_frees("auto_compact", "compact_period");
-    expect_keeper_frees("auto_trim", "trim_period");
+    expect_freed("auto_compact", "compact_period");
+    expect_freed("auto_trim", "trim_period");
 }
 
 static uint64_t served_after(tide_pool *pool, uint64_t rounds)
 {
-    tide_round_request_memory_after(rounds);
+    (void)tide_round_run_in_background(rounds);
     need_little(pool);
     return stats_of(pool).requests;
 }
 
 /* Without the thread: what it does between two rounds. */
-static void the_keeper_asks_after_each_period_and_not_before(void **state)
+static void the_thread_asks_after_each_period_and_not_before(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
@@ -327,28 +238,28 @@ static void the_keeper_asks_after_each_period_and_not_before(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void keeper_and_hand_come_to_the_same_plans(void **state)
+static void thread_and_hand_come_to_the_same_plans(void **state)
 {
     (void)state;
     need_stager();
-    use by_hand[PROGRAM], kept[PROGRAM];
+    use by_hand[PROGRAM], learned_at[PROGRAM];
     write_program(by_hand, "by hand");
-    write_program(kept, "kept");
+    write_program(learned_at, "in the background");
     for (unsigned i = 0; i < PROGRAM; i++)
         until(&by_hand[i], TIDE_TIER_COMPILED);
     set("background", 1);
     set("keeper_period", 1);
     expect_ok(tide_background_start());
     for (unsigned i = 0; i < PROGRAM; i++)
-        until_kept(&kept[i], TIDE_TIER_COMPILED);
+        until_learned(&learned_at[i], TIDE_TIER_COMPILED);
     expect_ok(tide_background_stop());
     for (unsigned i = 0; i < PROGRAM; i++) {
-        tide_site_information a = info_of(by_hand[i].site), b = info_of(kept[i].site);
+        tide_site_information a = info_of(by_hand[i].site), b = info_of(learned_at[i].site);
         assert_int_equal(a.tier, b.tier);
         assert_int_equal(a.type_count, b.type_count);
         assert_memory_equal(a.types, b.types, a.type_count * sizeof a.types[0]);
         settle();
-        expect_executed(&kept[i], 100);
+        expect_executed(&learned_at[i], 100);
         expect_executed(&by_hand[i], 100);
     }
 }
@@ -361,9 +272,9 @@ static uint64_t round_number(void)
     return number;
 }
 
-/* Where nothing happens the keeper sleeps ever longer, and counts the rounds that it left out. A
+/* Where nothing happens the thread sleeps ever longer, and counts the rounds that it left out. A
  * window that is full wakes it. */
-static void a_keeper_sleeps_when_nothing_happens(void **state)
+static void the_thread_sleeps_when_nothing_happens(void **state)
 {
     (void)state;
     settle();
@@ -375,7 +286,7 @@ static void a_keeper_sleeps_when_nothing_happens(void **state)
         usleep(1000);
     made = learned().rounds - rounds; /* asked for first: rounds may pass between the questions */
     assert_in_range(made, 1, (round_number() - number) / 10);
-    use u = use_of("keeper: wakes", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use u = use_of("background: wakes", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     while (tier_of(u.site) == TIDE_TIER_FULL) {
         use_times(&u, 10);
         usleep(100);
@@ -424,7 +335,7 @@ static void order_some(void)
     }
 }
 
-static void scene_exit_with_keeper_and_compile(void)
+static void scene_exit_with_thread_and_compile(void)
 {
     set("background", 1);
     set("keeper_period", 1);
@@ -450,18 +361,6 @@ static void exit_when_published(const tide_event *event, void *user)
         exit(4);
 }
 
-static void scene_exit_from_a_listener_in_the_keeper(void)
-{
-    set("keeper_period", 1);
-    tide_event_set_handler(exit_when_published, NULL);
-    use u = scene_use(0);
-    expect_ok(tide_background_start());
-    for (;;) {
-        use_times(&u, 50);
-        usleep(1000);
-    }
-}
-
 static void scene_exit_from_a_listener_while_stepping(void)
 {
     tide_event_set_handler(exit_when_published, NULL);
@@ -470,24 +369,16 @@ static void scene_exit_from_a_listener_while_stepping(void)
     exit(1);
 }
 
-static void exit_when_found(const tide_event *event, void *user)
+static void scene_exit_from_a_listener_in_a_use(void)
 {
-    (void)user;
-    if (event->kind != TIDE_EVENT_FOUND)
-        return;
-    expect_ok(tide_background_start());
-    usleep(20000); /* the keeper is waiting for this round to end by now; if not, it will be */
-    exit(4);
-}
-
-static void scene_exit_from_a_listener_with_the_keeper_waiting(void)
-{
-    use u = scene_use(0);
     set("keeper_period", 1);
-    tide_event_set_handler(exit_when_found, NULL);
-    use_times(&u, 1);
-    expect_ok(tide_step());
-    exit(1);
+    tide_event_set_handler(exit_when_published, NULL);
+    use u = scene_use(0);
+    expect_ok(tide_background_start());
+    for (;;) {
+        use_times(&u, 50);
+        (void)tide_event_deliver();
+    }
 }
 
 static void *exit_here(void *unused)
@@ -502,7 +393,7 @@ static bool exit_from_visitor(tide_site *site, void *user)
     exit(tide_step() == TIDE_ERROR_STATE ? 5 : 6); /* a visitor has the registry: a step refuses */
 }
 
-/* The keeper works on, and wants the registry that the visitor's thread has. */
+/* The thread works on, and wants the registry that the visitor's thread has. */
 static void scene_exit_from_a_visitor_of_sites(void)
 {
     use u = scene_use(0);
@@ -557,7 +448,7 @@ static void scene_sites_used_by_exit_handlers(void)
     atexit(use_sites_at_exit); /* before the library's own handler: run after it */
     set("background", 1);
     set("keeper_period", 1);
-    until_kept(&u, TIDE_TIER_COMPILED);
+    until_learned(&u, TIDE_TIER_COMPILED);
     exit(3);
 }
 
@@ -566,12 +457,10 @@ static const struct play {
     void (*play)(void);
     int status;
 } scenes[] = {
-    {"exit_with_keeper_and_compile", scene_exit_with_keeper_and_compile, 3},
+    {"exit_with_thread_and_compile", scene_exit_with_thread_and_compile, 3},
     {"exit_by_hand_mid_compile", scene_exit_by_hand_mid_compile, 3},
-    {"exit_from_a_listener_in_the_keeper", scene_exit_from_a_listener_in_the_keeper, 4},
+    {"exit_from_a_listener_in_a_use", scene_exit_from_a_listener_in_a_use, 4},
     {"exit_from_a_listener_while_stepping", scene_exit_from_a_listener_while_stepping, 4},
-    {"exit_from_a_listener_with_the_keeper_waiting",
-     scene_exit_from_a_listener_with_the_keeper_waiting, 4},
     {"exit_from_a_visitor_of_sites", scene_exit_from_a_visitor_of_sites, 5},
     {"exit_from_another_thread", scene_exit_from_another_thread, 3},
     {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
@@ -596,56 +485,8 @@ static void programs_end_well_whatever_learning_does(void **state)
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
-/* Nobody has needed the parent's keeper: the child's first window is who needs one. */
-static void be_child_of_an_idle_keeper(void)
-{
-    tide_pool *pool = tide_pool_create(NULL);
-    use u = {
-        .site = tide_site_register("keeper: child"), .pool = pool, .count = 1, .types = {TIDE_F64}};
-    CHILD_MUST(pool != NULL && use_once(&u) && use_once(&u));
-    CHILD_MUST(!tide_background_running());
-    for (unsigned i = 0; !under_sanitizer() && i < 1000; i++)
-        CHILD_MUST(use_once(&u));
-    CHILD_MUST(tide_background_running() != under_sanitizer());
-    exit(0);
-}
-
-/* In a program of its own, with the settings that every program begins with: a pool starts the
- * keeper where the setting says so, and only there. */
-static int begin_with_a_pool(void)
-{
-    set("background", 0);
-    if (tide_pool_create(NULL) == NULL || tide_background_running())
-        return 1;
-    set("background", 1);
-    if (tide_pool_create(NULL) == NULL || tide_background_running())
-        return 5;
-    set("background", 2);
-    if (tide_background_running() || tide_pool_create(NULL) == NULL || !tide_background_running())
-        return 2;
-    expect_tasks(under_sanitizer() ? 1 : 2);
-    pid_t child = fork_child(100);
-    if (child == 0)
-        be_child_of_an_idle_keeper();
-    expect_child_ends_well(child);
-    return 3;
-}
-
-static void the_first_pool_starts_it_where_that_is_wanted(void **state)
-{
-    (void)state;
-    pid_t child = fork_child(100);
-    if (child == 0) {
-        execl(self, "scene", "begin_with_a_pool", (char *)NULL);
-        _exit(126);
-    }
-    assert_int_equal(wait_for_child(child), 3);
-}
-
 static int play_scene(const char *name)
 {
-    if (strcmp(name, "begin_with_a_pool") == 0)
-        return begin_with_a_pool();
     settings_of_tests();
     learning_pool = tide_pool_create(NULL);
     for (unsigned i = 0; i < SCENES; i++)
@@ -656,94 +497,65 @@ static int play_scene(const char *name)
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-static uint64_t stagers_at_fork;
-
-/* The child learns a site of its own to the end, by its own stager. */
-static void learn_in_child(unsigned number)
+/* Uses of compiled code go on; what changes is not noticed. */
+static void *work_in_child(void *user)
 {
-    char name[64];
-    uint64_t runs = 0;
-    snprintf(name, sizeof name, "born in child %u", number);
-    use u = {
-        .site = tide_site_register(name), .pool = learning_pool, .count = 1, .types = {TIDE_F64}};
-    CHILD_MUST(u.site != NULL);
-    CHILD_MUST(!tide_background_running());
-    for (unsigned i = 0; i < 500 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
-        for (unsigned j = 0; j < 100; j++)
-            CHILD_MUST(use_once(&u));
-        CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
-        CHILD_MUST(tide_step() == TIDE_OK);
-    }
-    CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
-    CHILD_MUST(use_once(&u));
-    runs = runs_of(u.site);
-    for (unsigned j = 0; j < 100; j++)
+    use u = *(const use *)user, born = u;
+    u.pool = born.pool = tide_pool_local();
+    born.site = tide_site_register("fork: born in a child");
+    uint64_t runs = runs_of(u.site);
+    CHILD_MUST(u.pool != NULL && born.site != NULL);
+    for (unsigned i = 0; i < 1000; i++)
+        CHILD_MUST(use_once(&u) && use_once(&born));
+    CHILD_MUST(tide_step() == TIDE_OK && tide_settle(0) == TIDE_OK);
+    CHILD_MUST(runs_of(u.site) >= runs + 990 && tier_of(u.site) == TIDE_TIER_COMPILED);
+    CHILD_MUST(tier_of(born.site) == TIDE_TIER_FULL);
+    u.types[0] = TIDE_U16;
+    for (unsigned i = 0; i < 1000; i++)
         CHILD_MUST(use_once(&u));
-    CHILD_MUST(runs_of(u.site) == runs + 100);
-    CHILD_MUST(learned().stagers > stagers_at_fork);
-    CHILD_MUST(tide_pool_check(learning_pool) == TIDE_OK);
+    CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED && info_of(u.site).types[0] != TIDE_U16);
+    CHILD_MUST(tide_background_start() == TIDE_ERROR_STATE && !tide_background_running());
+    return NULL;
 }
 
-static pid_t fork_learner(void)
+static void be_child(const use *u, bool in_a_thread)
 {
-    stagers_at_fork = learned().stagers;
-    return fork_child(100);
+    pthread_t thread;
+    uint64_t rounds = learned().rounds;
+    CHILD_MUST(!tide_background_running());
+    set("background", 1);
+    if (in_a_thread && !under_thread_sanitizer())
+        CHILD_MUST(pthread_create(&thread, NULL, work_in_child, (void *)(uintptr_t)u) == 0 &&
+                   pthread_join(thread, NULL) == 0);
+    else
+        (void)work_in_child((void *)(uintptr_t)u);
+    CHILD_MUST(learned().rounds == rounds && tide_pool_check(learning_pool) == TIDE_OK);
+    exit(0);
 }
 
-/* A site whose compile is under way, but nobody is told. A stager that is fast, or a step that is
- * slow, may have the code there by the end of the step: then another site, of other types. */
-static use use_with_compile_under_way(void)
-{
-    static const tide_type types[] = {TIDE_I32, TIDE_U8,  TIDE_I8,  TIDE_U16,
-                                      TIDE_I16, TIDE_U32, TIDE_U64, TIDE_I64};
-    for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "fork: ordered %u", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F32, types[i]);
-        use_times(&u, 200);
-        expect_ok(tide_step());
-        if (strcmp(reason_of(u.site), "sent to the stager") == 0)
-            return u;
-    }
-    fail_msg("each was compiled within its step");
-    return (use){0};
-}
-
-/* Compiled code that the parent had goes on in the child. */
-static void parent_and_child_both_learn_on_after_a_fork(void **state)
+static void a_child_keeps_its_plans_and_learns_nothing(void **state)
 {
     (void)state;
     need_stager();
+    set("keeper_period", 1);
     use known = use_of("fork: known", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
     until(&known, TIDE_TIER_COMPILED);
-    use ordered = use_with_compile_under_way();
-    pid_t child = fork_learner();
-    if (child == 0) {
-        uint64_t runs = runs_of(known.site);
-        for (unsigned i = 0; i < 100; i++)
-            CHILD_MUST(use_once(&known) && use_once(&ordered));
-        CHILD_MUST(runs_of(known.site) >= runs + 99);
-        learn_in_child(0);
-        for (unsigned i = 0; i < 4000 && tier_of(ordered.site) != TIDE_TIER_COMPILED; i++) {
-            CHILD_MUST(use_once(&ordered));
-            CHILD_MUST(tide_step() == TIDE_OK);
-            CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK); /* what the parent ordered, again */
-        }
-        CHILD_MUST(tier_of(ordered.site) == TIDE_TIER_COMPILED);
-        exit(0);
+    for (unsigned in_a_thread = 0; in_a_thread < 2; in_a_thread++) {
+        expect_ok(tide_background_start());
+        pid_t child = fork_child(100);
+        if (child == 0)
+            be_child(&known, in_a_thread != 0);
+        expect_child_ends_well(child);
+        assert_true(tide_background_running());
+        expect_ok(tide_background_stop());
     }
-    settle();
-    expect_child_ends_well(child);
-    until(&ordered, TIDE_TIER_COMPILED);
-    assert_int_equal(info_of(ordered.site).compiles, 1);
-    expect_executed(&ordered, 100);
     expect_executed(&known, 100);
     use later = use_of("fork: later", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_U8);
     until(&later, TIDE_TIER_COMPILED);
 }
 
-/* At whatever place the keeper is in its round. */
-static void forks_beside_a_busy_keeper_harm_nobody(void **state)
+/* At whatever place the thread is in its round. */
+static void forks_beside_a_busy_thread_harm_nobody(void **state)
 {
     (void)state;
     need_stager();
@@ -756,49 +568,84 @@ static void forks_beside_a_busy_keeper_harm_nobody(void **state)
         use u = use_of(name, i % TIDE_KIND_COUNT, learning_pool, 2, TIDE_F64, TIDE_I32);
         use_times(&u, 220);
         usleep(i * 397 % 3000);
-        pid_t child = fork_learner();
+        pid_t child = fork_child(100);
         if (child == 0) {
             for (unsigned j = 0; j < 300; j++)
                 CHILD_MUST(use_once(&u));
             CHILD_MUST(tide_step() == TIDE_OK);
-            if (i % 8 == 0)
-                learn_in_child(i);
             exit(0);
         }
-        until_kept(&u, TIDE_TIER_COMPILED);
+        until_learned(&u, TIDE_TIER_COMPILED);
         expect_child_ends_well(child);
     }
     expect_ok(tide_background_stop());
 }
 
-/* A child that does not step gets a keeper of its own. */
-static void a_child_gets_a_keeper_of_its_own(void **state)
+static use fork_tried, fork_watched;
+static bool fork_stop; /* atomic */
+
+static void *use_both(void *unused)
+{
+    use tried = fork_tried, watched = fork_watched;
+    tried.pool = watched.pool = tide_pool_local();
+    while (!__atomic_load_n(&fork_stop, __ATOMIC_RELAXED))
+        if (!use_once(&tried) || !use_once(&watched))
+            return (void *)(uintptr_t)1;
+    return unused;
+}
+
+/* A burst and a window that were under way come to their ends, though some that were inside them
+ * are not there. */
+static void end_trial_in_child(void)
+{
+    for (unsigned i = 0; i < 200 && info_of(fork_watched.site).observed; i++)
+        for (unsigned j = 0; j < 1000; j++)
+            CHILD_MUST(use_once(&fork_watched) && use_once(&fork_tried));
+    CHILD_MUST(!info_of(fork_watched.site).observed);
+    CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+    /* AddressSanitizer looks for leaks at exit, and waits for a lock of its own that another thread
+     * may have had when the process forked. */
+    if (under_sanitizer())
+        _exit(0);
+    exit(0);
+}
+
+static void a_fork_in_the_middle_of_trials_and_windows(void **state)
 {
     (void)state;
+    enum { THREADS = 3 };
     need_stager();
-    if (under_thread_sanitizer()) {
-        print_message("ThreadSanitizer wants no threads in a child\n");
-        skip();
+    set("trial", 1);
+    set("trial_calls", 1e4);
+    set("trial_burst", 256);
+    fork_tried = use_of("fork: tried", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    for (unsigned i = 0; i < 100 && strcmp(reason_of(fork_tried.site), "compiled; on trial") != 0;
+         i++) {
+        use_times(&fork_tried, 210);
+        settle();
     }
-    expect_ok(tide_background_start());
-    pid_t child = fork_learner();
-    if (child == 0) {
-        set("background", 1);
-        set("keeper_period", 1);
-        CHILD_MUST(!tide_background_running());
-        use u = use_of("fork: kept", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-        for (unsigned i = 0; i < PATIENCE_MS && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
-            for (unsigned j = 0; j < 50; j++)
-                CHILD_MUST(use_once(&u));
-            usleep(1000);
+    assert_string_equal(reason_of(fork_tried.site), "compiled; on trial");
+    set("window_calls", 1e5);
+    fork_watched = use_of("fork: watched", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use_times(&fork_watched, 1);
+    assert_true(info_of(fork_watched.site).observed);
+    for (size_t i = 0, most = scaled(10, 3); i < most; i++) {
+        pthread_t threads[THREADS];
+        fork_stop = false;
+        for (unsigned j = 0; j < THREADS; j++)
+            assert_int_equal(pthread_create(&threads[j], NULL, use_both, NULL), 0);
+        usleep(100 + i * 37 % 500);
+        pid_t child = fork_child(100);
+        if (child == 0)
+            end_trial_in_child();
+        __atomic_store_n(&fork_stop, true, __ATOMIC_RELAXED);
+        for (unsigned j = 0; j < THREADS; j++) {
+            void *failed;
+            assert_int_equal(pthread_join(threads[j], &failed), 0);
+            assert_null(failed);
         }
-        CHILD_MUST(tide_background_running());
-        CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
-        exit(0);
+        expect_child_ends_well(child);
     }
-    expect_child_ends_well(child);
-    assert_true(tide_background_running());
-    expect_ok(tide_background_stop());
 }
 
 int main(int argc, char **argv)
@@ -806,22 +653,19 @@ int main(int argc, char **argv)
     self = argv[0];
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
-        LEARNING_TEST(a_stopped_keeper_comes_back_only_when_called),
-        LEARNING_TEST(a_thread_cancelled_in_a_round_leaves_no_lock_behind),
-        LEARNING_TEST(two_that_stop_the_keeper_both_wait_until_it_is_gone),
+        LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
         LEARNING_TEST(starting_and_stopping_from_many_threads_ends_as_the_last_said),
-        LEARNING_TEST(a_keeper_sleeps_when_nothing_happens),
-        LEARNING_TEST(the_keeper_trims_and_compacts_as_steps_do),
-        LEARNING_TEST(the_keeper_asks_after_each_period_and_not_before),
-        LEARNING_TEST(keeper_and_hand_come_to_the_same_plans),
-        LEARNING_TEST(parent_and_child_both_learn_on_after_a_fork),
-        LEARNING_TEST(forks_beside_a_busy_keeper_harm_nobody),
-        LEARNING_TEST(a_child_gets_a_keeper_of_its_own),
-        LEARNING_TEST(the_first_pool_starts_it_where_that_is_wanted),
+        LEARNING_TEST(the_thread_sleeps_when_nothing_happens),
+        LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),
+        LEARNING_TEST(the_thread_asks_after_each_period_and_not_before),
+        LEARNING_TEST(thread_and_hand_come_to_the_same_plans),
+        LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),
+        LEARNING_TEST(forks_beside_a_busy_thread_harm_nobody),
+        LEARNING_TEST(a_fork_in_the_middle_of_trials_and_windows),
         LEARNING_TEST(programs_end_well_whatever_learning_does),
     };
     if (argc > 1)
         return play_scene(argv[1]);
-    return cmocka_run_group_tests_name("learning: keeper", tests, learning_make_pool,
+    return cmocka_run_group_tests_name("learning: background", tests, learning_make_pool,
                                        learning_drop_pool);
 }
