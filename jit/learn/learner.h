@@ -36,6 +36,7 @@ typedef struct tide_timed_plan {
 
 /* The times of one turn, by part. Atomic. */
 typedef struct tide_turn {
+    uint64_t started; /* dispatches: when the first of the timed uses began; 0: it has not */
     uint32_t ns[TIDE_TRIAL_PARTS];
     uint16_t count[TIDE_TRIAL_PARTS];
 } tide_turn;

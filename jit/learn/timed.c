@@ -79,6 +79,7 @@ static void timed_clear_turn(tide_turn *turn)
         __atomic_store_n(&turn->ns[part], 0, __ATOMIC_RELAXED);
         __atomic_store_n(&turn->count[part], 0, __ATOMIC_RELAXED);
     }
+    __atomic_store_n(&turn->started, 0, __ATOMIC_RELAXED);
 }
 
 static void timed_clear_turns(tide_trial *trial)
@@ -128,8 +129,9 @@ static double timed_mean(const tide_trial *trial, const tide_turn *turn, unsigne
     double ns = (double)__atomic_load_n(&turn->ns[part], __ATOMIC_RELAXED);
     double count = __atomic_load_n(&turn->count[part], __ATOMIC_RELAXED);
     double mean = ns / count - (double)trial->clock_ns;
+    unsigned uses = trial->plan.kind == TIDE_KIND_DISPATCH ? TURN - 1 : 1; /* in one time */
     tide_assert(count > 0);
-    return mean > 0 ? mean : 0;
+    return mean > 0 ? mean / uses : 0;
 }
 
 bool tide_timed_collect(tide_trial *trial, uint32_t pair, tide_timed_figures *out)
@@ -154,6 +156,7 @@ typedef struct use {
     tide_trial *trial;
     tide_timed_plan *plan; /* which makes it; NULL: it is none of a burst's       */
     tide_turn *turn;       /* where it is added; NULL: it is not timed            */
+    unsigned place;        /* in its turn: TURN - 1 for the first that is timed, then down to 1 */
 } use;
 
 static tide_trial *timed_trial_of(const tide_plan *plan)
@@ -193,7 +196,8 @@ static use timed_take(const tide_plan *plan, tide_site *site)
         first == ((firsts >> pair & 1) != 0) ? TIDE_TRIAL_CANDIDATE : TIDE_TRIAL_CONTROL;
     tide_assert(pair < TIDE_TRIAL_PAIRS);
     u.plan = &u.trial->timed[which];
-    if (left % TURN != 0)
+    u.place = left % TURN;
+    if (u.place != 0)
         u.turn = &u.trial->turns[pair][which];
     return u;
 }
@@ -303,15 +307,31 @@ static tide_array *timed_array(tide_pool *pool, tide_type type, int ndim, const 
     return array;
 }
 
+static void timed_start_turn(const use *u)
+{
+    if (u->turn != NULL && u->place == TURN - 1)
+        __atomic_store_n(&u->turn->started, tide_trial_clock(u->plan->timed), __ATOMIC_RELAXED);
+}
+
+static void timed_end_turn(const use *u)
+{
+    if (u->turn == NULL || u->place != 1)
+        return;
+    uint64_t now = tide_trial_clock(u->plan->timed);
+    uint64_t started = __atomic_exchange_n(&u->turn->started, 0, __ATOMIC_RELAXED);
+    if (started != 0 && now > started) /* else another thread has not begun it yet */
+        timed_add(u->trial, u->turn, TIDE_TRIAL_ENTER, now - started);
+}
+
 /* The method's own time is in it, by either plan. */
 static void timed_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
                            tide_site *site)
 {
     use u = timed_take(plan, site);
     const tide_plan *by = timed_plan(&u);
-    uint64_t started = timed_start(&u);
+    timed_start_turn(&u);
     __atomic_load_n(&by->dispatch, __ATOMIC_RELAXED)(generic, type, args, by, site);
-    timed_over(&u, started);
+    timed_end_turn(&u);
 }
 
 static const tide_plan timed_plans[TIDE_KIND_COUNT] = {

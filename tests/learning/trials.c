@@ -57,6 +57,28 @@ static uint64_t clock_of_tests(const tide_plan *timed)
     return now;
 }
 
+/* A processor that works ahead: of what was called since the last look it does some while it looks. */
+static unsigned works_ahead; /* calls of the method so far */
+
+static uint64_t clock_beside_work(const tide_plan *timed)
+{
+    enum { LOOK = 20, HIDDEN = 10 };
+    static uint64_t now;
+    static unsigned seen;
+    if (timed == NULL)
+        return now += LOOK;
+    uint64_t work =
+        (works_ahead - seen) * (timed->tier == TIDE_TIER_COMPILED ? candidate_ns : control_ns);
+    seen = works_ahead;
+    return now += LOOK + (work > HIDDEN ? work - HIDDEN : 0);
+}
+
+static void work_ahead(void *count)
+{
+    ++*(unsigned *)count;
+    works_ahead++;
+}
+
 enum { WARM_UP = 32, BURST = 256 }; /* uses */
 
 static int trial_setup(void **state)
@@ -252,6 +274,23 @@ static void noise_takes_more_uses(void **state)
     assert_true(gain > 4 * info.trial_error_ns); /* it was decided */
     assert_true(gain > 10 - 5 * info.trial_error_ns && gain < 10 + 5 * info.trial_error_ns);
     assert_true(info.trial_ns > 110 + 65 && info.trial_ns < 110 + 85); /* the clock's part is off */
+}
+
+/* What a dispatch takes is less than what a processor does while the clock is read. Where each use
+ * is timed by itself, both plans seem to take nothing. */
+static void a_dispatch_is_timed_as_it_runs_outside_of_trials(void **state)
+{
+    (void)state;
+    use u = tried("ahead", TIDE_KIND_DISPATCH);
+    control_ns = 9;
+    candidate_ns = 6;
+    tide_trial_clock = clock_beside_work;
+    expect_ok(tide_generic_add(u.generic, u.types[0], work_ahead));
+    (void)bursts_of(&u);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
+    tide_site_information info = info_of(u.site);
+    assert_true(info.trial_ns > 7 && info.trial_ns < 9);
+    assert_true(info.trial_code_ns > 4 && info.trial_code_ns < 6);
 }
 
 /* Equal plans in noise: twenty trials, and none is won. */
@@ -606,6 +645,7 @@ int main(void)
         TRIAL_TEST(the_margin_decides_close_trials),
         TRIAL_TEST(what_shows_no_difference_ends_without_a_winner),
         TRIAL_TEST(noise_takes_more_uses),
+        TRIAL_TEST(a_dispatch_is_timed_as_it_runs_outside_of_trials),
         TRIAL_TEST(noise_makes_no_winner),
         TRIAL_TEST(interrupts_do_not_hide_a_gain),
         TRIAL_TEST(a_rhythm_favours_neither_plan),
