@@ -26,7 +26,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/type.h"
-#include "runtime/scope/generic.h"
+#include "runtime/dispatch/generic.h"
 
 /* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as
  * long as its plan. */

@@ -16,8 +16,8 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/scope/compiled.h"
-#include "runtime/scope/generic.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The general path of acquires and arrays as sites, and the table of general paths that compiled
+/* The general path of acquires, arrays and dispatches as sites, and the table of general paths that compiled
  * code is handed. */
 #include "runtime/scope/general.h"
 
@@ -7,6 +7,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 #include "runtime/scope/compiled.h"
@@ -78,6 +79,29 @@ tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type 
 {
     site = general_site_of_kind(site, TIDE_KIND_ARRAY, "tide_site_acquire_array");
     return site != NULL ? tide_site_array_inline(site, pool, type, ndim, shape) : NULL;
+}
+
+/* ---- dispatches -------------------------------------------------------------------------- */
+
+void tide_general_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
+                           tide_site *site)
+{
+    (void)site;
+    tide_assert(plan != NULL);
+    tide_plan_missed(plan);
+    tide_method *method = tide_generic_meet(generic, type, "TIDE_DISPATCH");
+    if (TIDE_LIKELY(method != NULL))
+        method(args);
+}
+
+void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, void *args)
+{
+    if (site == NULL || site->kind != TIDE_KIND_DISPATCH) {
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_dispatch", "the site is %s",
+                  site == NULL ? "NULL" : "of another kind");
+        return;
+    }
+    tide_site_dispatch_inline(site, generic, type, args);
 }
 
 /* ---- the table handed to compiled code -------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/type.h"
-#include "runtime/scope/generic.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"

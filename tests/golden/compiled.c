@@ -16,8 +16,8 @@
 #include <tidepool/site.h>
 
 #include "jit/spec/spec.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/scope/compiled.h"
-#include "runtime/scope/generic.h"
 #include "runtime/scope/plan.h"
 
 #define USE(data)  __asm__ volatile("" : : "r"(data) : "memory")

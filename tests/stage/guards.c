@@ -11,9 +11,9 @@
 #include <tidepool/generic.h>
 #include <tidepool/upkeep.h>
 
+#include "runtime/dispatch/generic.h"
 #include "runtime/pool/core.h"
 #include "runtime/scope/general.h"
-#include "runtime/scope/generic.h"
 #include "runtime/scope/plan.h"
 
 enum { SCOPE, FRAME, ACQUIRE, ARRAY, DISPATCH, COUNT };

@@ -117,7 +117,8 @@ TIDE_END_DECLS
              i < TIDE_PASTE(loop, _count); i++, tide_loop_next(&loop))
 
 /* A module is the program or one shared library. Each of its translation units hands the module's
- * list of sites to the library, which keeps it once. */
+ * list of sites to the library, which keeps it once. (The library has no sites of its own.) */
+#ifndef TIDEPOOL_LIBRARY
 #ifndef __cplusplus
 extern tide_site *const __start_tide_sites[] __attribute__((weak, visibility("hidden")));
 extern tide_site *const __stop_tide_sites[] __attribute__((weak, visibility("hidden")));
@@ -140,6 +141,7 @@ static __attribute__((destructor(101), unused)) void tide_module_destructor_(voi
     static const char anchor = 0;
     tide_module_leave(&anchor);
 }
+#endif
 
 #endif
 #endif

@@ -12,7 +12,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/scope/generic.h"
+#include "runtime/dispatch/generic.h"
 
 enum {
     EACH_ROWS = 32,

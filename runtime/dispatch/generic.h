@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What compiled dispatch needs of a generic function. */
-#ifndef TIDEPOOL_RUNTIME_SCOPE_GENERIC_H
-#define TIDEPOOL_RUNTIME_SCOPE_GENERIC_H
+/* What sites that dispatch, and their compiled code, need of a generic function. */
+#ifndef TIDEPOOL_RUNTIME_DISPATCH_GENERIC_H
+#define TIDEPOOL_RUNTIME_DISPATCH_GENERIC_H
 
 #include <tidepool/generic.h>
 

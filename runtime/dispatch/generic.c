@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generic functions by the general path: methods by type, in pages that any thread may read while
+/* Generic functions: methods by type, in pages that any thread may read while
  * another one adds to them. */
 #include <tidepool/generic.h>
 
@@ -10,8 +10,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/type.h"
-#include "runtime/scope/general.h"
-#include "runtime/scope/generic.h"
+#include "runtime/dispatch/generic.h"
 
 /* A page of methods stays where it is for good: compiled code holds addresses of places in it. */
 enum { PAGE_TYPES = 256, PAGES = TIDE_TYPE_LIMIT / PAGE_TYPES };
@@ -287,25 +286,4 @@ tide_method_many *tide_generic_find_many(const tide_generic *generic, tide_type 
     if (own != NULL || tide_generic_place(generic, type) != NULL)
         return own;
     return __atomic_load_n(&generic->fallback_many, __ATOMIC_ACQUIRE);
-}
-
-void tide_general_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
-                           tide_site *site)
-{
-    (void)site;
-    tide_assert(plan != NULL);
-    tide_plan_missed(plan);
-    tide_method *method = tide_generic_meet(generic, type, "TIDE_DISPATCH");
-    if (TIDE_LIKELY(method != NULL))
-        method(args);
-}
-
-void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, void *args)
-{
-    if (site == NULL || site->kind != TIDE_KIND_DISPATCH) {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_dispatch", "the site is %s",
-                  site == NULL ? "NULL" : "of another kind");
-        return;
-    }
-    tide_site_dispatch_inline(site, generic, type, args);
 }
