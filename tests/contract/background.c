@@ -19,6 +19,7 @@
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tune.h>
 
