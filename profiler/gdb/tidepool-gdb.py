@@ -368,51 +368,25 @@ def where(address):
 # ---- commands ------------------------------------------------------------------------------------
 
 
-class TidepoolPrefix(gdb.Command):
-    """Pools, sites and addresses of Tidepool, of a process or of a core file."""
-
-    def __init__(self):
-        super().__init__("tidepool", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
-
-
-class TidepoolPools(gdb.Command):
-    """The pools of the process, the oldest first: owner, bytes, allocations."""
-
-    def __init__(self):
-        super().__init__("tidepool pools", gdb.COMMAND_DATA)
-
-    def invoke(self, argument, from_tty):
-        show_pools()
+def show_where(argument):
+    if not argument.strip():
+        raise gdb.GdbError("tidepool where ADDRESS: an expression")
+    value = gdb.parse_and_eval(argument)
+    if value.type.strip_typedefs().code == gdb.TYPE_CODE_ARRAY:
+        value = value.address
+    address = int(value) & NO_LIMIT
+    for line in list(where(address)) or ["not of Tidepool"]:
+        print("%#x: %s" % (address, line))
 
 
-class TidepoolSites(gdb.Command):
-    """The call sites of the process: tier, types, why. A tier with a * is pinned."""
+def make_command(name, run, words, completion=gdb.COMPLETE_NONE):
+    class Command(gdb.Command):
+        __doc__ = words
 
-    def __init__(self):
-        super().__init__("tidepool sites", gdb.COMMAND_DATA)
+        def invoke(self, argument, from_tty):
+            run(argument)
 
-    def invoke(self, argument, from_tty):
-        show_sites()
-
-
-class TidepoolWhere(gdb.Command):
-    """tidepool where ADDRESS: the pool, slot, array, buffer, site or compiled code that it lies in."""
-
-    def __init__(self):
-        super().__init__("tidepool where", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
-
-    def invoke(self, argument, from_tty):
-        if not argument.strip():
-            raise gdb.GdbError("tidepool where ADDRESS: an expression")
-        value = gdb.parse_and_eval(argument)
-        if value.type.strip_typedefs().code == gdb.TYPE_CODE_ARRAY:
-            value = value.address
-        address, found = int(value) & NO_LIMIT, False
-        for line in where(address):
-            print("%#x: %s" % (address, line))
-            found = True
-        if not found:
-            print("%#x: not of Tidepool" % address)
+    Command(name, gdb.COMMAND_DATA, completion, run is None)
 
 
 # ---- printers ------------------------------------------------------------------------------------
@@ -498,5 +472,8 @@ class TidepoolPrinters:
 # A process may have several copies of the library, which bring this file each.
 gdb.pretty_printers = [one for one in gdb.pretty_printers if getattr(one, "name", None) != "tidepool"]
 gdb.pretty_printers.append(TidepoolPrinters())
-for command in (TidepoolPrefix, TidepoolPools, TidepoolSites, TidepoolWhere):
-    command()
+make_command("tidepool", None, "Pools, sites and addresses of Tidepool, of a process or of a core file.")
+make_command("tidepool pools", lambda _: show_pools(), "The pools of the process, the oldest first: owner, bytes, allocations.")
+make_command("tidepool sites", lambda _: show_sites(), "The call sites of the process: tier, types, why. A tier with a * is pinned.")
+make_command("tidepool where", show_where, "tidepool where ADDRESS: the pool, slot, array, buffer, site or compiled code that it lies in.",
+             gdb.COMPLETE_EXPRESSION)

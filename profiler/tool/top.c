@@ -2,7 +2,6 @@
 /* tidepool top: a terminal that shows a process's pools and sites, and goes on doing so. */
 #define _GNU_SOURCE
 #include <curses.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profiler/tool/clean.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/screen.h"
 #include "profiler/tool/tool.h"
@@ -43,30 +41,12 @@ static int64_t top_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1;
 }
 
-/* Curses shows a text by the language of the terminal, which need not know all characters: then "?"
- * stands for those that are not ASCII. */
-static void top_put_text(int row, const char *line)
-{
-    char text[TOOL_SCREEN_LINE];
-    size_t length = 0;
-    bool all = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    tide_assert(strlen(line) < sizeof text);
-    for (size_t bytes; *line != '\0'; line += bytes) {
-        bool shown, plain = (*line & 0x80) == 0;
-        bytes = tool_character(line, &shown);
-        memcpy(text + length, all || plain ? line : "?", all ? bytes : 1);
-        length += all ? bytes : 1;
-    }
-    text[length] = '\0';
-    mvaddstr(row, 0, text);
-}
-
 static void top_put(int row, tool_screen_look look, const char *line)
 {
     attr_t how = look == TOOL_LOOK_TITLE ? A_BOLD : look == TOOL_LOOK_HEAD ? A_REVERSE : A_NORMAL;
     tide_assert(row >= 0);
     attrset(how);
-    top_put_text(row, line);
+    mvaddstr(row, 0, line);
     if (look == TOOL_LOOK_HEAD)
         mvchgat(row, 0, -1, A_REVERSE, 0, NULL);
     attrset(A_NORMAL);

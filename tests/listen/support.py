@@ -12,7 +12,6 @@ import time
 COMMAND, TARGETS = sys.argv[1], dict(a.split("=", 1) for a in sys.argv[2:] if "=" in a)
 FOLDER = tempfile.TemporaryDirectory(prefix="tide-listen-", dir="/tmp")  # a socket's path is short
 os.environ["XDG_RUNTIME_DIR"] = FOLDER.name
-WATCHED = "TSAN_OPTIONS" in os.environ  # by ThreadSanitizer
 os.environ["TSAN_OPTIONS"] = os.environ.get("TSAN_OPTIONS", "") + ":die_after_fork=0"  # a child gets a thread
 SOCKETS = pathlib.Path(FOLDER.name) / "tidepool"
 LAUNCHER = os.environ.get("TIDE_TEST_LAUNCHER", "").split()

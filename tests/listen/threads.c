@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that serves: where the system gives none, what it takes from its creator, and what
- * becomes of it around fork and exit. */
+/* The thread that serves: where the system gives none, and what becomes of it around fork and
+ * exit. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,51 +104,6 @@ static void once_exit_has_begun_nothing_listens(void **state)
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
-/* The thread of that name in this process; 0: none. */
-static pid_t find_thread(const char *name)
-{
-    DIR *list = opendir("/proc/self/task");
-    pid_t found = 0;
-    assert_non_null(list);
-    for (struct dirent *entry; found == 0 && (entry = readdir(list)) != NULL;) {
-        char path[300], called[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
-        FILE *in = fopen(path, "re");
-        if (in != NULL && fgets(called, sizeof called, in) != NULL)
-            called[strcspn(called, "\n")] = '\0';
-        if (in != NULL)
-            fclose(in);
-        if (strcmp(called, name) == 0)
-            found = atoi(entry->d_name);
-    }
-    closedir(list);
-    return found;
-}
-
-/* Whoever has it made is bound to one processor. */
-static void it_takes_no_processor_from_its_creator(void **state)
-{
-    (void)state;
-    cpu_set_t before, one, its;
-    pid_t thread = 0;
-    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    CPU_ZERO(&one);
-    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
-        if (CPU_ISSET(i, &before))
-            CPU_SET(i, &one);
-    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    assert_int_equal(tide_listen(folder), TIDE_OK);
-    for (int i = 0; i < 20000 && (thread == 0 || sched_getscheduler(thread) != SCHED_BATCH); i++) {
-        usleep(1000);
-        thread = find_thread("tide-listen");
-    }
-    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
-    assert_int_equal(sched_getscheduler(thread), SCHED_BATCH);
-    assert_int_equal(sched_getaffinity(thread, sizeof its, &its), 0);
-    assert_true(CPU_COUNT(&its) >= CPU_COUNT(&before)); /* more, where the test itself was bound */
-    assert_int_equal(tide_listen_end(), TIDE_OK);
-}
-
 static void without_a_thread_nobody_hears_of_events(void **state)
 {
     (void)state;
@@ -181,7 +135,6 @@ int main(int count, char **args)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_forked_child_does_not_listen),
         cmocka_unit_test(once_exit_has_begun_nothing_listens),
-        cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
         cmocka_unit_test(a_folder_that_is_none_is_refused),
     };
