@@ -12,12 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tidepool/array.h>
-#include <tidepool/device.h>
-#include <tidepool/dlpack.h>
-#include <tidepool/upkeep.h>
-
 #include "support.h"
+
+#include <tidepool/upkeep.h>
 
 static tide_pool *pool;
 static tide_device *device;

@@ -268,6 +268,7 @@ static void streams_order_them_as_others(void **unused)
         assert_int_equal(fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize"), 0);
         tide_buffers_trim(buffers, 0);
         expect_ok(tide_buffers_destroy(buffers));
+        expect_ok(tide_device_memory_trim(b.device, 0));
         assert_int_equal(fake_calls("cuMemFree"), 1);
         fake_stream_destroy(other);
         bench_end(&b);
@@ -294,6 +295,7 @@ static void what_others_have_open_is_not_freed(void **unused)
     expect_ok(tide_buffer_release(buffers, buffer)); /* too early */
     fake_synchronise_all();
     expect_ok(tide_buffers_destroy(buffers));
+    expect_ok(tide_device_memory_trim(b.device, 0));
     assert_non_null(fake_violation());
     assert_non_null(strstr(fake_violation(), "another process has open"));
     assert_int_equal(write(other.to, &word, 1), 1);
