@@ -12,9 +12,10 @@
  * Work that is queued on the stream from the call on may use the memory; released memory goes to
  * the next owner behind the work that was queued on the stream before. The host waits for neither.
  *
- * After somebody has reset the device (cudaDeviceReset) each call fails, TIDE_ERROR_DEVICE, until
- * all that was handed out before has been given back; its contents are gone. The next call then
- * opens the device anew, if nobody else in the process has it open.
+ * After somebody has reset the device (cudaDeviceReset) the first call that asks the driver fails,
+ * TIDE_ERROR_DEVICE, and so does each call from then on, until all that was handed out before has
+ * been given back; its contents are gone. The next call then opens the device anew, if nobody else
+ * in the process has it open.
  *
  * NULL with a message (tide_error_message) on failure. Any thread. */
 #ifndef TIDEPOOL_ADAPTORS_H
@@ -28,8 +29,7 @@
 TIDE_BEGIN_DECLS
 
 /* PyTorch's. `stream` is a cudaStream_t. NULL without a message for a size of 0. While a graph is
- * captured on the stream only what is cached for the stream is handed out; else NULL,
- * TIDE_ERROR_STATE. */
+ * captured on the stream, in any mode, it gives what is cached for the stream, or new memory. */
 TIDE_API void *tide_torch_malloc(ssize_t size, int device, void *stream);
 
 /* NULL: nothing to do. A pointer that is not of tide_torch_malloc or tide_cupy_malloc leaves a

@@ -188,6 +188,14 @@ static void *adaptor_malloc(size_t size, int device, void *stream, const char *c
     return data;
 }
 
+/* Other libraries begin captures without a word: what they give back inside of one may be used by
+ * each of its launches. */
+static bool adaptor_is_captured(const adaptor *of, void *stream)
+{
+    tide_device *device = __atomic_load_n(&of->device, __ATOMIC_SEQ_CST);
+    return !tide_device_lost(device) && device->methods->capturing(device, stream);
+}
+
 static void adaptor_free(void *data, int device, void *stream, const char *call)
 {
     adaptor *of = data != NULL ? adaptor_of(device, call) : NULL;
@@ -199,6 +207,9 @@ static void adaptor_free(void *data, int device, void *stream, const char *call)
     if (buffer.generation == 0)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is no memory of device %d that is held", data,
                   device);
+    else if (adaptor_is_captured(of, stream))
+        tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on the stream: %p stays its own",
+                  data);
     else
         (void)tide_buffer_release_on(buffers, buffer, stream);
     adaptor_leave(of);
