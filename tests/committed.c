@@ -169,7 +169,8 @@ static void a_pool_may_have_thousands_of_types(void **state)
         assert_int_not_equal(type, TIDE_NO_TYPE);
         if (i % EACH != 0)
             continue;
-        tide_mark mark = tide_checkpoint(pool); /* no site: the keeper's stack would count */
+        tide_mark mark =
+            tide_checkpoint(pool); /* no site: the background thread's stack would count */
         assert_non_null(tide_acquire_type(pool, type, 3));
         assert_non_null(tide_acquire_type(pool, TIDE_F64, 3));
         assert_int_equal(tide_rewind(pool, mark), TIDE_OK);

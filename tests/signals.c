@@ -29,7 +29,7 @@ static struct {
     int done; /* atomic: it is for the thread that sends */
 } signals;
 
-/* The keeper may allocate meanwhile: that is no handler's. */
+/* The background thread may allocate meanwhile: that is no handler's. */
 static _Thread_local volatile sig_atomic_t signals_inside;
 
 static bool signals_count_allocation(size_t bytes)

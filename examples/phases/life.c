@@ -26,7 +26,7 @@ static struct {
     bool lost;
 } kept;
 
-/* The keeper's thread tells; this program's main thread reads, at the end. */
+/* The background thread's thread tells; this program's main thread reads, at the end. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static bool reserve(void)

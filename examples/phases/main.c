@@ -79,7 +79,7 @@ static void look_at_sites(sample samples[WORKS])
 }
 
 /* A round looks at what was observed, decides, sends to the compiler, takes what it has finished.
- * The keeper does one every few milliseconds; by hand, it is for the program to say when.
+ * The background thread does one every few milliseconds; by hand, it is for the program to say when.
  * tide_settle does as many as it takes until nothing is pending. */
 static bool learn(const options *o)
 {

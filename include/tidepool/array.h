@@ -3,7 +3,7 @@
  *
  * A header starts with a DLTensor, so the address of an array can be passed to any code that takes
  * a DLTensor. Header and memory live until the scope ends. Each slot keeps one header for each rank
- * it was used with, and the last few shapes (setting `array_ways`) with their strides. A shape that
+ * it was used with, and the last few shapes (four) with their strides. A shape that
  * the slot has seen before is neither allocated nor computed again. Caching N-D headers by slot is
  * an idea of AdaptiveArrayPools.jl.
  *

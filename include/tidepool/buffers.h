@@ -51,7 +51,7 @@ typedef enum tide_buffers_policy {
  * cached, at their addresses, until age_max; what is in them is lost, as with each release. They
  * are looked at eight times in age_max. */
 typedef enum tide_buffers_purge {
-    TIDE_BUFFERS_PURGE_AS_SET = 0, /* as the setting `buffers_purge` says: steps       */
+    TIDE_BUFFERS_PURGE_AS_SET = 0, /* steps                                            */
     TIDE_BUFFERS_PURGE_NEVER = 1,  /* they stay                                        */
     TIDE_BUFFERS_PURGE_OFFER = 2,  /* from a quarter of age_max on the system may take them when
                                       it is short of memory (MADV_FREE)                */
@@ -108,8 +108,8 @@ typedef struct tide_buffer_event {
 } tide_buffer_event;
 
 /* A hook is called for each event, by the thread that acquires, releases, trims, steps or destroys,
- * or by the keeper. No lock of the library is held: the hook may take locks of the program, and may
- * allocate, also from pools. What is too old the keeper frees: so the hook may not call
+ * or by the background thread. No lock of the library is held: the hook may take locks of the program, and may
+ * allocate, also from pools. What is too old the background thread frees: so the hook may not call
  * tide_background_stop there (TIDE_ERROR_STATE), nobody may call it under a lock that the hook takes,
  * and `exit` waits two seconds at most for such a hook to return. It must not use the buffers that
  * it is called for, and it may not use a pool that draws from them and is at work just then
@@ -134,8 +134,8 @@ typedef struct tide_buffers_options {
     void *stream;          /* of tide_buffer_acquire and tide_buffer_release, and there until the
                               last call of these; host: NULL                                      */
     size_t bytes_max;      /* most bytes cached; 0: as the setting `buffers_bytes` says (4 GiB)   */
-    uint32_t count_max;    /* most buffers cached in a bucket; 0: as `buffers_count` says (1e6)   */
-    uint32_t age_max;      /* ticks that a buffer may be cached; 0: as `buffers_age` says         */
+    uint32_t count_max;    /* most buffers cached in a bucket; 0: 1e6                             */
+    uint32_t age_max;      /* ticks that a buffer may be cached; 0: 1000                          */
     tide_buffer_hook hook; /* NULL: none                                                        */
     void *user;            /* given to the hook                                                 */
     tide_buffers_purge purge;

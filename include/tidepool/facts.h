@@ -86,7 +86,7 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *   "buffers"   tide_buffers_information: id name device hits misses releases refused dropped
  *               trimmed pressed failed live cached live_bytes cached_bytes high_bytes max_bytes
  *               asked_bytes given_bytes
- *   "learning"  tide_learning_statistics, by its members' names, and enabled, keeper
+ *   "learning"  tide_learning_statistics, by its members' names, and enabled, background
  *   "process"   limit_bytes held_bytes peak_bytes, of tide_limit_statistics
  *   "settings"  each setting's value by its name */
 TIDE_API tide_status tide_facts_write(FILE *out);

@@ -21,7 +21,7 @@
  * In the child of a fork nothing is learned: sites keep the plans that they have, and steps do no
  * rounds. (It learns if its parent had not used the library.)
  *
- * The types of a scope are put in force by the thread that uses it (setting `adapt`): when its
+ * The types of a scope are put in force by the thread that uses it itself: when its
  * window is full, and after a few uses that acquired other types. This needs no round. */
 #ifndef TIDEPOOL_LEARN_H
 #define TIDEPOOL_LEARN_H

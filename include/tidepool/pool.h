@@ -107,7 +107,7 @@ TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
  * first.) NULL: nothing to do, TIDE_OK.
  *
  * The process keeps what small pools of check level 0 lay in, not their slots, for the pools that
- * are created next: as many as the setting `pools_kept` says. A pool made of it is as new. The
+ * are created next: sixteen at most. A pool made of it is as new. The
  * memory goes back to the system when tide_pool_trim is called for all types of any pool; with the
  * setting `auto_trim`, what no pool wanted since the last step or period does. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
@@ -168,7 +168,7 @@ typedef struct tide_pool_statistics {
                               not in bytes_held and bytes_live                          */
     uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
     size_t bytes_settled;  /* of bytes_held, in slots that were grown because their exchanges
-                              recurred: the setting `exchange_times`                     */
+                              recurred too often                                         */
     TIDE_GROWTH;
 } tide_pool_statistics;
 

@@ -72,8 +72,9 @@ static void advice_of_learning(const tide_history *history, tide_advice_list *ou
 
         tide_advice_say(
             out, &advice,
-            "There was no keeper: nothing is compiled unless the program calls tide_step.\n"
-            "The setting `background` is 0, or no site was used often enough for a keeper to "
+            "There was no background thread: nothing is compiled unless the program calls "
+            "tide_step.\n"
+            "The setting `background` is 0, or no site was used often enough for it to "
             "start.\n"
             "If sites are used often here: set `background` to 1, or call tide_step now and then.");
     }

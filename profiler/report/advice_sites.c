@@ -222,7 +222,7 @@ static const site_reason site_reasons[] = {
     {"others", "takes more different types or shapes than a profile has room for",
      "Split it by type or shape, so that each site sees a few."},
     {"many_types", "takes more types than compiled code saves",
-     "Open an inner scope for a part of the work, or raise the setting `types_max`."},
+     "Open an inner scope for a part of the work, or declare the types that matter."},
     {"no_method",
      "calls methods of different generic functions, or types without a method of their own",
      "Add methods for its types (tide_generic_add), and give each generic function a site of its "

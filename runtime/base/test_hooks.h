@@ -6,7 +6,7 @@
 #include <tidepool/inline/config.h>
 
 /* When not NULL, asked before every allocation and mapping, by any thread; true makes it fail.
- * A test may set it while other threads run, as the keeper's does when it likes: so what a hook
+ * A test may set it while other threads run, as the background thread's does when it likes: so what a hook
  * counts is its own thread's (_Thread_local), or atomic. A test in C++ has no name for its type. */
 #ifndef __cplusplus
 extern bool (*_Atomic tide_os_fault)(size_t bytes);

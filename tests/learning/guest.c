@@ -42,7 +42,7 @@ static void stager_stays_while_there_is_work_and_goes_after(void **state)
     }
 }
 
-/* ---- the keeper --------------------------------------------------------------------------- */
+/* ---- the background thread --------------------------------------------------------------------------- */
 
 static bool is_keeper(const char *task)
 {
@@ -100,7 +100,7 @@ static bool keeper_may_use(const cpu_set_t *wanted)
            CPU_EQUAL(&keepers, wanted);
 }
 
-/* The keeper frees itself, so that whoever starts it need not wait for that. */
+/* The background thread frees itself, so that whoever starts it need not wait for that. */
 static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **sta
     expect_ok(tide_background_stop());
 }
 
-/* In a thread: NULL: it may not be so. The keeper has its name once all else is as it shall be. */
+/* In a thread: NULL: it may not be so. The background thread has its name once all else is as it shall be. */
 static void *start_keeper_raised(void *pool)
 {
     static char raised;
@@ -188,7 +188,7 @@ static void sites_of_any_name_compile(void **state)
     setlocale(LC_CTYPE, "C");
 }
 
-/* A program that was bound as a whole, by taskset say. The keeper takes its name after its
+/* A program that was bound as a whole, by taskset say. The background thread takes its name after its
  * processors. 0: it has those of the program. */
 static int be_bound(void)
 {

@@ -72,7 +72,7 @@ tide_pool *learning_pool;
 int learning_make_pool(void **state)
 {
     (void)state;
-    settings_of_tests(); /* the first pool of a program may start the keeper */
+    settings_of_tests(); /* the first pool of a program may start the background thread */
     learning_pool = pool_of(TIDE_CHECK_NONE);
     return 0;
 }

@@ -164,7 +164,7 @@ static void what_comes_to_lie_where_a_module_was_is_learned_afresh(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* The keeper is in the middle of something when the module goes. */
+/* The background thread is in the middle of something when the module goes. */
 static void modules_go_beside_a_busy_keeper(void **state)
 {
     (void)state;

@@ -225,10 +225,10 @@ static bool plugins(worker *self)
 
 /* ---- forks ------------------------------------------------------------------------------ */
 
-enum { LEARNED = 3 }; /* how a child ends that had a keeper */
+enum { LEARNED = 3 }; /* how a child ends that had a background thread */
 static unsigned learners_kept;
 
-/* Without a keeper, and by _exit: if another thread was loading a plugin, glibc leaves its list of
+/* Without a background thread, and by _exit: if another thread was loading a plugin, glibc leaves its list of
  * modules locked here, and its list of what is done at exit. */
 static void fork_child(worker *child)
 {

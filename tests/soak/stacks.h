@@ -3,7 +3,7 @@
  *
  * It may be hung in any lock: the allocator's, that of a stream, the dynamic linker's. So nothing
  * here allocates, uses streams, or asks the linker: a frame is printed as a file and a place in it,
- * for addr2line. The keeper blocks every signal, but not that of the stacks: the program has a
+ * for addr2line. The background thread blocks every signal, but not that of the stacks: the program has a
  * pthread_sigmask of its own, which the library calls. */
 #ifndef TIDEPOOL_TESTS_SOAK_STACKS_H
 #define TIDEPOOL_TESTS_SOAK_STACKS_H

@@ -109,7 +109,7 @@ static bool events_wait()
     return telling == telling_here;
 }
 
-/* The keeper is not waited for if it may be the one that does not come back. */
+/* The background thread is not waited for if it may be the one that does not come back. */
 static bool events_stop()
 {
     bool all_back = events_wait();

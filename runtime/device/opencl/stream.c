@@ -256,7 +256,7 @@ tide_status tide_opencl_wait_all(tide_device *base)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-/* An event that failed has passed as well. Once exit has begun nothing has: the keeper asks, which
+/* An event that failed has passed as well. Once exit has begun nothing has: the background thread asks, which
  * gives old buffers back, and must not call the driver then. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {

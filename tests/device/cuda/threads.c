@@ -162,7 +162,7 @@ static void ask_everything(void)
     asked(unexpected());
 }
 
-/* The keeper is in the driver whenever it likes, so every test asks beside a thread. */
+/* The background thread is in the driver whenever it likes, so every test asks beside a thread. */
 static void what_is_asked_beside_a_thread_races_with_nothing(void **state)
 {
     (void)state;
