@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
 #include <tidepool/array.h>
 #include <tidepool/check.h>
 #include <tidepool/dynamic.h>
@@ -168,10 +170,10 @@ static void a_header_follows_when_others_grow_empty_or_trim_its_slot(const scene
         take(s->pool, TIDE_F32, large, 1);
         expect_ok(tide_pool_reset(s->pool));
         assert_ptr_equal(ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4)), array);
-        expect_ok(tide_tune_set("compact_gain", 0));
+        (void)tide_constant_set("compact_gain", 0);
         tide_pool_compact(s->pool, TIDE_F32);
         tide_pool_compact(s->pool, TIDE_F32);
-        expect_ok(tide_tune_set("compact_gain", 1024));
+        (void)tide_constant_set("compact_gain", 1024);
         ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
         expect_ok(tide_pool_empty(s->pool));
         ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
@@ -408,8 +410,8 @@ static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    expect_ok(tide_tune_set("compact_factor", 1));
-    expect_ok(tide_tune_set("compact_gain", 0));
+    (void)tide_constant_set("compact_factor", 1);
+    (void)tide_constant_set("compact_gain", 0);
     tide_array *array = TAKE(pool, TIDE_U8, 65);
     expect_ok(tide_pool_reset(pool));
     assert_int_equal(tide_pool_compact(pool, TIDE_U8).slots, 1);
@@ -418,8 +420,8 @@ static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
     expect_ok(tide_pool_reset(pool));
     assert_ptr_equal(TAKE(pool, TIDE_U8, 65), array);
     assert_int_equal(stats_of(pool).bytes_live, 128);
-    expect_ok(tide_tune_set("compact_factor", 10));
-    expect_ok(tide_tune_set("compact_gain", 1024));
+    (void)tide_constant_set("compact_factor", 10);
+    (void)tide_constant_set("compact_gain", 1024);
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -585,9 +587,9 @@ static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
 {
     (void)state;
     double ways;
-    expect_ok(tide_tune_get("array_ways", &ways));
+    ways = tide_constant_get(TIDE_CONSTANT_array_ways);
     assert_int_equal(ways, 4);
-    expect_ok(tide_tune_set("array_ways", 5));
+    (void)tide_constant_set("array_ways", 5);
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     for (int round = 0; round < 10; round++)
         for (int i = 0; i < 5; i++) {
@@ -595,9 +597,8 @@ static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
             ask_pattern(pool, &i);
         }
     expect_counts(pool, 0, 45, 5, 4);
-    expect_ok(tide_tune_set("array_ways", ways));
+    (void)tide_constant_set("array_ways", ways);
     expect_ok(tide_pool_destroy(pool));
-    assert_int_equal(tide_tune_set("array_ways", 0), TIDE_ERROR_SIZE);
 }
 
 static void statistics_of_nothing_are_refused(void **state)

@@ -225,12 +225,12 @@ static void the_first_call_is_no_point_of_cancellation(void **state)
     if (child == 0) {
         pthread_t thread;
         CHILD_MUST(setenv("TIDEPOOL_STAGER", "not/absolute", 1) == 0);
-        CHILD_MUST(setenv("TIDEPOOL_WINDOW_CALLS", "many", 1) == 0);
+        CHILD_MUST(setenv("TIDEPOOL_TRIM_AFTER", "many", 1) == 0);
         FILE *caught = catch_errors();
         CHILD_MUST(pthread_create(&thread, NULL, make_first_pool, NULL) == 0);
         CHILD_MUST(pthread_join(thread, NULL) == 0);
         CHILD_MUST(has_caught(caught, "TIDEPOOL_STAGER=not/absolute ignored"));
-        CHILD_MUST(has_caught(caught, "TIDEPOOL_WINDOW_CALLS=many ignored"));
+        CHILD_MUST(has_caught(caught, "TIDEPOOL_TRIM_AFTER=many ignored"));
         CHILD_MUST(came_through);
         _exit(0);
     }

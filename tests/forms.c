@@ -19,6 +19,7 @@
 #include "runtime/pool/core.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
+#include "runtime/base/settings.h"
 #include <valgrind/valgrind.h>
 #endif
 
@@ -136,7 +137,7 @@ static void introduce(const form *f, tide_pool *pool)
 static void use_often(const form *f, tide_pool *pool)
 {
     double window;
-    expect_ok(tide_tune_get("window_calls", &window));
+    window = tide_constant_get(TIDE_CONSTANT_window_calls);
     for (double i = 0; i < window; i++)
         expect_ok(f->run(pool, no_body, NULL));
 }

@@ -6,6 +6,7 @@
 
 #include "arrays_support.h"
 
+#include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
 
 /* A compact looks at LARGE slots: `compact_gain` is set to a quarter of that. */
@@ -169,6 +170,6 @@ static const form_case cases[] = {
 int main(void)
 {
     tide_tune_set("trim_after", AFTER);
-    tide_tune_set("compact_gain", LARGE / 4 / 1024);
+    tide_constant_set("compact_gain", LARGE / 4 / 1024);
     return forms_main("lately", cases, sizeof cases / sizeof *cases, NULL, 0);
 }

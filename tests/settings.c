@@ -147,13 +147,13 @@ static void the_message_has_the_users_own_word(void **state)
 /* A program that has taken the user's locale before its first pool. */
 static int read_with_a_decimal_comma(void)
 {
-    double decay = -1;
+    double factor = -1;
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL || *localeconv()->decimal_point != ',')
         return EXIT_FAILURE;
     tide_pool *pool = tide_pool_create(NULL);
-    if (pool == NULL || tide_tune_get("decay", &decay) != TIDE_OK)
+    if (pool == NULL || tide_tune_get("break_even", &factor) != TIDE_OK)
         return EXIT_FAILURE;
-    printf("decay: %s\n", decay == 0.5 ? "a half" : decay == 0.25 ? "a quarter" : "wrong");
+    printf("factor: %s\n", factor == 0.5 ? "a half" : factor == 1 ? "one" : "wrong");
     return tide_pool_destroy(pool) == TIDE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -167,9 +167,9 @@ static void numbers_are_read_without_the_locale(void **state)
         skip();
     }
     child_does = "commas";
-    expect_said("TIDEPOOL_DECAY", "0.5", "decay: a half\n");
-    expect_said("TIDEPOOL_DECAY", "0,5", "'0,5' is no number");
-    expect_said("TIDEPOOL_DECAY", "0,5", "decay: a quarter\n");
+    expect_said("TIDEPOOL_BREAK_EVEN", "0.5", "factor: a half\n");
+    expect_said("TIDEPOOL_BREAK_EVEN", "0,5", "'0,5' is no number");
+    expect_said("TIDEPOOL_BREAK_EVEN", "0,5", "factor: one\n");
     child_does = "pool";
 }
 

@@ -13,8 +13,8 @@
 
 static bool adapt_begin(void)
 {
-    return tide_setting_get(TIDE_SETTING_adapt) != 0 && tide_setting_get(TIDE_SETTING_learn) != 0 &&
-           tide_round_begin_at_once();
+    return tide_constant_get(TIDE_CONSTANT_adapt) != 0 &&
+           tide_setting_get(TIDE_SETTING_learn) != 0 && tide_round_begin_at_once();
 }
 
 void tide_adapt_filled(tide_site *site)

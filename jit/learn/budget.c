@@ -61,7 +61,7 @@ static void budget_forgive(uint64_t round, uint64_t longest)
 
 bool tide_budget_note(bool good, uint64_t round)
 {
-    uint64_t most = tide_setting_whole(TIDE_SETTING_back_off_max);
+    uint64_t most = tide_constant_whole(TIDE_CONSTANT_back_off_max);
     if (!good)
         budget_forgive(round, most);
     budget_failed_in_a_row = good ? 0 : budget_failed_in_a_row + 1;

@@ -93,7 +93,7 @@ static batch *request_batch_for(const char *stem)
     for (; *last != NULL; last = &(*last)->next)
         if ((*last)->count < (*last)->room && !request_batch_holds(*last, stem))
             return *last;
-    return *last = request_make_batch((uint32_t)tide_setting_get(TIDE_SETTING_batch_max));
+    return *last = request_make_batch((uint32_t)tide_constant_get(TIDE_CONSTANT_batch_max));
 }
 
 /* The plan that the site wants as code now; NULL: none. While it is pinned its code could not even

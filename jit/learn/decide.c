@@ -11,16 +11,16 @@
 tide_thresholds tide_thresholds_now(void)
 {
     return (tide_thresholds){
-        .save = tide_setting_get(TIDE_SETTING_cost_save),
-        .touch = tide_setting_get(TIDE_SETTING_cost_touch),
-        .skip = tide_setting_get(TIDE_SETTING_cost_skip),
-        .hit = tide_setting_get(TIDE_SETTING_cost_static),
-        .dynamic = tide_setting_get(TIDE_SETTING_cost_dynamic),
-        .threshold = tide_setting_get(TIDE_SETTING_threshold),
-        .other_max = tide_setting_get(TIDE_SETTING_other_max),
-        .sample_min = (uint64_t)tide_setting_get(TIDE_SETTING_sample_min),
-        .guards_max = (uint32_t)tide_setting_get(TIDE_SETTING_guards_max),
-        .types_max = (uint32_t)tide_setting_get(TIDE_SETTING_types_max),
+        .save = tide_constant_get(TIDE_CONSTANT_cost_save),
+        .touch = tide_constant_get(TIDE_CONSTANT_cost_touch),
+        .skip = tide_constant_get(TIDE_CONSTANT_cost_skip),
+        .hit = tide_constant_get(TIDE_CONSTANT_cost_static),
+        .dynamic = tide_constant_get(TIDE_CONSTANT_cost_dynamic),
+        .threshold = tide_constant_get(TIDE_CONSTANT_threshold),
+        .other_max = tide_constant_get(TIDE_CONSTANT_other_max),
+        .sample_min = (uint64_t)tide_constant_get(TIDE_CONSTANT_sample_min),
+        .guards_max = (uint32_t)tide_constant_get(TIDE_CONSTANT_guards_max),
+        .types_max = (uint32_t)tide_constant_get(TIDE_CONSTANT_types_max),
     };
 }
 

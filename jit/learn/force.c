@@ -11,21 +11,9 @@
 #include "runtime/scope/site.h"
 
 enum {
-    PLANS_MAX = 1024,  /* the most that the setting plans_max may say */
+    PLANS_MAX = 1024,  /* the constant plans_max is no more             */
     FIRST_BACK_OFF = 8 /* rounds */
 };
-
-/* MOST_NAME: the most that the setting NAME may say, MOST if that is less. */
-enum {
-    MOST = 1 << 20,
-#define TIDE_SETTING(name, initial, min, max, meaning) \
-    MOST_##name = (int)((int64_t)(max) < MOST ? (int64_t)(max) : MOST),
-#include "runtime/base/settings.def"
-#undef TIDE_SETTING
-};
-
-_Static_assert((int)MOST_plans_max == (int)PLANS_MAX,
-               "the list of earlier plans has room for every plan");
 
 /* ---- leaving alone ---------------------------------------------------------------------- */
 
@@ -43,7 +31,7 @@ uint64_t tide_force_jitter(uint64_t rounds)
 /* Leaves a plan alone, twice as long as the last time, up to a limit; never for good. */
 static void force_leave_alone(tide_learned *plan, uint64_t round)
 {
-    uint64_t most = tide_setting_whole(TIDE_SETTING_back_off_max);
+    uint64_t most = tide_constant_whole(TIDE_CONSTANT_back_off_max);
     plan->back_off = plan->back_off == 0 ? FIRST_BACK_OFF : plan->back_off * 2;
     if (plan->back_off > most)
         plan->back_off = most;
@@ -172,7 +160,7 @@ static bool force_published(const tide_learner *learner, uint32_t number)
  * round asks for what is declared: it is said once. */
 static void force_do_without(tide_learner *learner, uint64_t round, bool declared)
 {
-    bool full = learner->plan_count >= tide_setting_whole(TIDE_SETTING_plans_max);
+    bool full = learner->plan_count >= tide_constant_whole(TIDE_CONSTANT_plans_max);
     tide_reason why = full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory;
     if (declared && learner->reason == why)
         return;
@@ -206,7 +194,7 @@ static bool force_same_generic(const tide_learner *learner)
 bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items)
 {
     return tide_items_fit(learner->site->kind, items,
-                          (uint32_t)tide_setting_whole(TIDE_SETTING_types_max));
+                          (uint32_t)tide_constant_whole(TIDE_CONSTANT_types_max));
 }
 
 /* An earlier plan of a scope may have been worth a table only. */

@@ -42,7 +42,7 @@ tide_learner *tide_learner_of(tide_site *site)
     if (learner == NULL)
         return NULL;
     *learner = (tide_learner){.site = site, .number = ++made, .in_force = TIDE_NO_PLAN};
-    learner->misses_max = tide_setting_whole(TIDE_SETTING_misses);
+    learner->misses_max = tide_constant_whole(TIDE_CONSTANT_misses);
     site->record->learner = learner;
     return learner;
 }
@@ -203,7 +203,7 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
     for (*number = 0; *number < learner->plan_count; ++*number)
         if (tide_items_same(kind, &learner->plans[*number]->items, items))
             return learner->plans[*number];
-    if (learner->plan_count >= (uint32_t)tide_setting_get(TIDE_SETTING_plans_max) ||
+    if (learner->plan_count >= (uint32_t)tide_constant_get(TIDE_CONSTANT_plans_max) ||
         !learner_reserve(learner))
         return NULL;
     tide_learned *plan = learner_make_plan(learner, items);
@@ -295,7 +295,7 @@ static void learned_arm_counts(tide_plan_counts *counts, uint64_t more)
 
 void tide_learned_arm(tide_learned *plan, uint64_t more)
 {
-    if (tide_setting_get(TIDE_SETTING_adapt) == 0)
+    if (tide_constant_get(TIDE_CONSTANT_adapt) == 0)
         more = 0; /* rounds look at the misses */
     learned_arm_counts(&plan->table_counts, more);
     learned_arm_counts(&plan->code_counts, more);
@@ -343,10 +343,10 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
  * the other kinds are compiled or stay general. */
 uint64_t tide_learner_first_window(const tide_site *site)
 {
-    if (site->kind != TIDE_KIND_SCOPE || tide_setting_get(TIDE_SETTING_adapt) == 0)
-        return tide_setting_whole(TIDE_SETTING_window_calls);
-    double uses = tide_setting_get(TIDE_SETTING_window_first);
-    double least = tide_setting_get(TIDE_SETTING_sample_min);
+    if (site->kind != TIDE_KIND_SCOPE || tide_constant_get(TIDE_CONSTANT_adapt) == 0)
+        return tide_constant_whole(TIDE_CONSTANT_window_calls);
+    double uses = tide_constant_get(TIDE_CONSTANT_window_first);
+    double least = tide_constant_get(TIDE_CONSTANT_sample_min);
     return (uint64_t)(uses > least ? uses : least);
 }
 
@@ -407,7 +407,7 @@ static void learner_start_again(tide_learner *learner)
     learner->evidence = NULL;
     learner->windows = learner->next_window = learner->quiet_since = 0;
     learner->uses_counted = 0;
-    learner->misses_max = tide_setting_whole(TIDE_SETTING_misses);
+    learner->misses_max = tide_constant_whole(TIDE_CONSTANT_misses);
     learner->prior = learner->fresh = learner->at_once = false;
     learner->misses_seen = learner->changed_ns = 0;
     learner->reason = TIDE_REASON_reset;

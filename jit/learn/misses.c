@@ -19,7 +19,7 @@
 void tide_misses_be_patient(tide_learner *learner, bool in_vain)
 {
     enum { MORE = 4, LESS = 2, MOST_MISSES = 256 };
-    uint64_t least = tide_setting_whole(TIDE_SETTING_misses);
+    uint64_t least = tide_constant_whole(TIDE_CONSTANT_misses);
     uint64_t most = least > MOST_MISSES ? least : MOST_MISSES;
     uint64_t misses = in_vain ? learner->misses_max * MORE : learner->misses_max / LESS;
     learner->misses_max = misses < least ? least : misses > most ? most : misses;
@@ -54,12 +54,13 @@ static void misses_note(tide_learner *learner, uint64_t misses, uint64_t round)
  * the number again. */
 void tide_misses_look(tide_learner *learner, uint64_t round)
 {
-    uint64_t misses = misses_now(learner), initial = tide_setting_whole(TIDE_SETTING_misses);
+    uint64_t misses = misses_now(learner), initial = tide_constant_whole(TIDE_CONSTANT_misses);
     if (misses - learner->misses_seen >= learner->misses_max) {
         misses_note(learner, misses, round);
         learner->misses_max *= 2;
         learner->next_window = round;
-    } else if (round - learner->quiet_since >= 2 * tide_setting_whole(TIDE_SETTING_window_every)) {
+    } else if (round - learner->quiet_since >=
+               2 * tide_constant_whole(TIDE_CONSTANT_window_every)) {
         learner->quiet_since = round;
         uint64_t half = learner->misses_max / 2;
         learner->misses_max = half > initial ? half : initial;

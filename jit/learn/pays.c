@@ -29,7 +29,7 @@ static double pays_scale = 1; /* what batches were measured to cost, to the mode
 static double pays_modelled(uint32_t sites)
 {
     tide_assert(sites > 0);
-    uint32_t most = (uint32_t)tide_setting_get(TIDE_SETTING_batch_max);
+    uint32_t most = (uint32_t)tide_constant_get(TIDE_CONSTANT_batch_max);
     return (sites + most - 1) / most * pays_batch_ns + sites * pays_site_ns;
 }
 

@@ -160,10 +160,10 @@ static void round_request_memory(void)
 }
 
 /* Has the period gone by? Then it begins again. */
-static bool round_period_over(uint64_t *rounds, uint64_t passed, tide_setting period)
+static bool round_period_over(uint64_t *rounds, uint64_t passed, tide_constant period)
 {
     *rounds += passed;
-    if (*rounds < tide_setting_whole(period))
+    if (*rounds < tide_constant_whole(period))
         return false;
     *rounds = 0;
     return true;
@@ -173,9 +173,9 @@ static void round_request_memory_after(uint64_t rounds)
 {
     static uint64_t since_trim, since_compact; /* of the one background thread */
     uint32_t due = 0;
-    if (round_period_over(&since_trim, rounds, TIDE_SETTING_trim_period))
+    if (round_period_over(&since_trim, rounds, TIDE_CONSTANT_trim_period))
         due |= TIDE_REQUEST_TRIM_UNUSED;
-    if (round_period_over(&since_compact, rounds, TIDE_SETTING_compact_period))
+    if (round_period_over(&since_compact, rounds, TIDE_CONSTANT_compact_period))
         due |= TIDE_REQUEST_TRIM_WASTED;
     due &= round_memory_wanted();
     if (due != 0)

@@ -40,14 +40,14 @@ static void trial_start(tide_trial *trial)
     for (unsigned plan = 0; plan < TIDE_TRIAL_PLANS; plan++)
         trial->taken[plan] = (tide_series){0};
     trial->gain = (tide_series){0};
-    trial->remaining = trial_whole_pairs(tide_setting_whole(TIDE_SETTING_trial_calls));
+    trial->remaining = trial_whole_pairs(tide_constant_whole(TIDE_CONSTANT_trial_calls));
     trial->open = true;
 }
 
 static void trial_open_burst(tide_learner *learner, tide_trial *trial)
 {
     enum { WARM_UP = 2 * TIDE_TRIAL_PAIR };
-    uint64_t burst = trial_whole_pairs(tide_setting_whole(TIDE_SETTING_trial_burst));
+    uint64_t burst = trial_whole_pairs(tide_constant_whole(TIDE_CONSTANT_trial_burst));
     if (!trial->warm)
         burst = WARM_UP;
     if (burst > trial->remaining)
@@ -95,7 +95,8 @@ const tide_plan *tide_trial_wrap(tide_learned *learned, const tide_plan *plan)
 /* For a dispatch the difference alone counts: the method's own time is in both. */
 static double trial_margin(const tide_trial *trial)
 {
-    return trial->plan.kind == TIDE_KIND_DISPATCH ? 1 : tide_setting_get(TIDE_SETTING_trial_margin);
+    return trial->plan.kind == TIDE_KIND_DISPATCH ? 1
+                                                  : tide_constant_get(TIDE_CONSTANT_trial_margin);
 }
 
 /* Takes the pairs of which so many uses of the burst have left nothing open. */

@@ -31,8 +31,9 @@ void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misse
 {
     tide_site *site = learner->site;
     watch_end_trial(learner); /* an observing plan must not wrap the trial's */
-    bool begun = by_misses ? tide_window_begin_in_use(site, tide_learner_first_window(site))
-                           : tide_window_begin(site, tide_setting_whole(TIDE_SETTING_window_calls));
+    bool begun = by_misses
+                     ? tide_window_begin_in_use(site, tide_learner_first_window(site))
+                     : tide_window_begin(site, tide_constant_whole(TIDE_CONSTANT_window_calls));
     if (!begun)
         return;
     learner->fresh = by_misses;
@@ -71,7 +72,7 @@ static uint64_t watch_until_next_window(const tide_learner *learner)
 {
     enum { SOON = 4, TIMES = 4 }; /* so many windows, each after so many times as many rounds */
     const tide_learned *plan = tide_learner_plan_in_force(learner);
-    uint64_t every = tide_setting_whole(TIDE_SETTING_window_every), rounds = 1;
+    uint64_t every = tide_constant_whole(TIDE_CONSTANT_window_every), rounds = 1;
     tide_assert(learner->windows > 0);
     if (learner->windows == 1)
         return rounds;
@@ -89,7 +90,7 @@ static bool watch_window_is_over(tide_learner *learner, uint64_t round)
     if (learner->window_round == 0)
         learner->window_round = round; /* it opened between rounds, with the site's first use */
     return !tide_window_open(learner->site) ||
-           round >= learner->window_round + tide_setting_whole(TIDE_SETTING_window_rounds);
+           round >= learner->window_round + tide_constant_whole(TIDE_CONSTANT_window_rounds);
 }
 
 /* What misses have opened a window for counts alone: what was seen before holds no longer. */
@@ -99,7 +100,7 @@ static void watch_add_evidence(tide_learner *learner, const tide_site_profile *s
     sum = (tide_site_profile){0};
     if (!learner->fresh)
         tide_profile_add(&sum, tide_learner_evidence(learner),
-                         tide_setting_get(TIDE_SETTING_decay));
+                         tide_constant_get(TIDE_CONSTANT_decay));
     tide_profile_add(&sum, seen, 1);
     (void)tide_learner_set_evidence(learner, &sum); /* without memory the old one decides */
 }
@@ -109,7 +110,8 @@ static void watch_add_evidence(tide_learner *learner, const tide_site_profile *s
 static void watch_pass_idle_window(tide_learner *learner, uint64_t round)
 {
     learner->fresh = false;
-    learner->next_window = round + tide_force_jitter(tide_setting_whole(TIDE_SETTING_window_every));
+    learner->next_window =
+        round + tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
     tide_misses_listen(learner);
 }
 
@@ -210,7 +212,7 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
         learner->next_window = round + 1; /* which tells how often it is used */
     else if (plan != NULL)
         learner->next_window =
-            round + tide_force_jitter(tide_setting_whole(TIDE_SETTING_window_every));
+            round + tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
 }
 
 /* A plan that was left alone, and has not failed again for as long, would be left alone for half as

@@ -224,7 +224,7 @@ static tide_stager_result stager_start(char *error, size_t room)
 static void stager_check_time(void)
 {
     char error[80];
-    double most = tide_setting_get(TIDE_SETTING_stager_deadline);
+    double most = tide_constant_get(TIDE_CONSTANT_stager_deadline);
     if (stager_request.state != REQUEST_SENT || (double)(stager_now() - stager_since) < most)
         return;
     stager_figures.late++;
@@ -292,7 +292,7 @@ static void stager_wait(int64_t most_ms)
     struct pollfd one = {.fd = stager_child.socket,
                          .events = (short)(POLLIN | (full ? POLLOUT : 0))};
     int64_t left =
-        stager_since + (int64_t)tide_setting_get(TIDE_SETTING_stager_deadline) - stager_now();
+        stager_since + (int64_t)tide_constant_get(TIDE_CONSTANT_stager_deadline) - stager_now();
     left = left < 0 ? 0 : left;
     (void)poll(&one, 1, (int)(left < most_ms ? left : most_ms));
 }
@@ -322,7 +322,7 @@ bool tide_stager_poll(tide_stager_answer *out, int timeout_ms)
 
 void tide_stager_tend(void)
 {
-    double most = tide_setting_get(TIDE_SETTING_stager_idle);
+    double most = tide_constant_get(TIDE_CONSTANT_stager_idle);
     if (stager_child.pid == 0 || tide_stager_busy())
         return;
     stager_listen();

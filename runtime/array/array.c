@@ -91,7 +91,7 @@ tide_dl_device tide_dl_device_of(const tide_device *device)
 /* With all ways empty. NULL when memory is short. */
 static struct tide_array_cache *array_make_cache(void)
 {
-    uint32_t ways = (uint32_t)tide_setting_get(TIDE_SETTING_array_ways);
+    uint32_t ways = (uint32_t)tide_constant_get(TIDE_CONSTANT_array_ways);
     tide_assert(ways > 0); /* else there is none to give up: array_make_way */
     struct tide_array_cache *cache =
         tide_os_resize(NULL, sizeof *cache + ways * sizeof cache->ways[0]);

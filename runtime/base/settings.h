@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of the settings. Mechanism reads them here; policy writes them (environment, API).
- * One table, settings.def, says what exists. Any thread; each value is atomic. */
+/* The values of the settings and of constants. Mechanism reads them here; policy writes settings
+ * (environment, API). Two tables say what exists: settings.def and constants.def. Any thread; each
+ * value is atomic. */
 #ifndef TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 #define TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 
@@ -13,12 +14,25 @@ typedef enum tide_setting {
     TIDE_SETTING_COUNT
 } tide_setting;
 
+typedef enum tide_constant {
+#define TIDE_CONSTANT(name, value, meaning) TIDE_CONSTANT_##name,
+#include "runtime/base/constants.def"
+#undef TIDE_CONSTANT
+    TIDE_CONSTANT_COUNT
+} tide_constant;
+
 double tide_setting_get(tide_setting setting);
-/* Of a setting that counts: it is a whole number of 0 or more, or what is behind the point is
- * dropped. */
+double tide_constant_get(tide_constant constant);
+
+/* Of what counts: it is a whole number of 0 or more, or what is behind the point is dropped. */
 static inline uint64_t tide_setting_whole(tide_setting setting)
 {
     return (uint64_t)tide_setting_get(setting);
+}
+
+static inline uint64_t tide_constant_whole(tide_constant constant)
+{
+    return (uint64_t)tide_constant_get(constant);
 }
 
 void tide_setting_set(tide_setting setting, double value);

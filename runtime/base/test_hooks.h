@@ -3,6 +3,8 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_TEST_HOOKS_H
 #define TIDEPOOL_RUNTIME_BASE_TEST_HOOKS_H
 
+#include <stdbool.h>
+
 #include <tidepool/inline/config.h>
 
 /* When not NULL, asked before every allocation and mapping, by any thread; true makes it fail.
@@ -10,6 +12,20 @@
  * counts is its own thread's (_Thread_local), or atomic. A test in C++ has no name for its type. */
 #ifndef __cplusplus
 extern bool (*_Atomic tide_os_fault)(size_t bytes);
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gives a constant (runtime/base/constants.def) another value. False: none has the name. */
+bool tide_constant_set(const char *name, double value);
+
+/* All have their own values again. */
+void tide_constants_reset(void);
+
+#ifdef __cplusplus
+}
 #endif
 
 /* When true, the system counts whatever may be written (runtime/base/os.h), whatever it says. */

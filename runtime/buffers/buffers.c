@@ -119,12 +119,13 @@ static void buffers_set_bounds(tide_buffers *buffers, const tide_buffers_options
                              : (size_t)(tide_setting_get(TIDE_SETTING_buffers_bytes) * 1048576);
     buffers->count_max = options->count_max != 0
                              ? options->count_max
-                             : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_count);
-    buffers->age_max = options->age_max != 0 ? options->age_max
-                                             : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
+                             : (uint32_t)tide_constant_get(TIDE_CONSTANT_buffers_count);
+    buffers->age_max = options->age_max != 0
+                           ? options->age_max
+                           : (uint32_t)tide_constant_get(TIDE_CONSTANT_buffers_age);
     buffers->purge = options->purge != TIDE_BUFFERS_PURGE_AS_SET
                          ? options->purge
-                         : (tide_buffers_purge)tide_setting_get(TIDE_SETTING_buffers_purge);
+                         : (tide_buffers_purge)tide_constant_get(TIDE_CONSTANT_buffers_purge);
     if (tide_setting_get(TIDE_SETTING_disable) != 0)
         buffers->count_max = 0; /* nothing is cached */
 }

@@ -196,7 +196,7 @@ static void guard_quarantine(tide_guard *guard)
         guard_all.oldest = guard;
     guard_all.youngest = guard;
     guard_all.quarantined++;
-    while (guard_all.quarantined > (uint32_t)tide_setting_get(TIDE_SETTING_quarantine))
+    while (guard_all.quarantined > (uint32_t)tide_constant_get(TIDE_CONSTANT_quarantine))
         guard_release_oldest();
     tide_assert((guard_all.oldest == NULL) == (guard_all.quarantined == 0));
 }

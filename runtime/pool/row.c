@@ -226,7 +226,7 @@ static bool row_settle(tide_pool *pool, tide_row *row, tide_slot *slot,
                        const tide_slot_request *request)
 {
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    uint32_t most = (uint32_t)tide_setting_get(TIDE_SETTING_exchange_times);
+    uint32_t most = (uint32_t)tide_constant_get(TIDE_CONSTANT_exchange_times);
     if (most == 0 || record->exchanges < most || pool->core->memory.limit_bytes != SIZE_MAX)
         return false;
     record->exchanges = 0;
@@ -249,8 +249,8 @@ static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot,
                          const tide_slot_request *request)
 {
     tide_pool_core *core = pool->core;
-    if ((double)request->bytes < tide_setting_get(TIDE_SETTING_exchange) * 1024 || core->disabled ||
-        request->guarded)
+    if ((double)request->bytes < tide_constant_get(TIDE_CONSTANT_exchange) * 1024 ||
+        core->disabled || request->guarded)
         return false;
     tide_slot *larger = row_find_larger(row, slot, request->n);
     if (larger == NULL)

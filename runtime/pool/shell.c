@@ -200,7 +200,7 @@ void tide_shell_give(tide_pool *pool)
         return;
     }
     shell_wipe(pool);
-    uint32_t most = (uint32_t)tide_setting_get(TIDE_SETTING_pools_kept);
+    uint32_t most = (uint32_t)tide_constant_get(TIDE_CONSTANT_pools_kept);
     if (!shell_keep(pool, most)) {
         shell_give_back(pool);
         shell_give_back_above(most);

@@ -52,8 +52,9 @@ static bool trim_is_wasteful(const tide_row *row, const tide_slot_record *record
 {
     size_t used = 0;
     tide_type_bytes(tide_type_facts_of(row->type), elements, &used);
-    return (double)record->bytes >= tide_setting_get(TIDE_SETTING_compact_factor) * (double)used &&
-           (double)(record->bytes - used) >= tide_setting_get(TIDE_SETTING_compact_gain) * 1024;
+    return (double)record->bytes >=
+               tide_constant_get(TIDE_CONSTANT_compact_factor) * (double)used &&
+           (double)(record->bytes - used) >= tide_constant_get(TIDE_CONSTANT_compact_gain) * 1024;
 }
 
 void tide_slot_note_peak(tide_slot_record *record)

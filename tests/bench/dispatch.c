@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
@@ -467,9 +469,10 @@ static void *lookup_random_setup(const bench_case *job)
  * uneven ones a window may not see the rarest. */
 static void *compiled_random_setup(const bench_case *job)
 {
-    double before = bench_tune("cost_dynamic", 64);
+    double before = tide_constant_get(TIDE_CONSTANT_cost_dynamic);
+    (void)tide_constant_set("cost_dynamic", 64);
     dispatch_state *s = compile(setup_random(job), false, 0.1);
-    bench_tune("cost_dynamic", before);
+    (void)tide_constant_set("cost_dynamic", before);
     return s;
 }
 

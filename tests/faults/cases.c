@@ -569,8 +569,8 @@ static tide_status tune(struct fixture *fixture)
     (void)fixture;
     double value;
     tide_tune_each(visit_setting, NULL);
-    tide_status status = tide_tune_set("compact_gain", 100);
-    return status != TIDE_OK ? status : tide_tune_get("compact_gain", &value);
+    tide_status status = tide_tune_set("trim_after", 100);
+    return status != TIDE_OK ? status : tide_tune_get("trim_after", &value);
 }
 
 static tide_status observe(struct fixture *fixture)

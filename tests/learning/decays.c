@@ -98,7 +98,7 @@ static void patience_with_misses_wears_off(void **state)
         tide_learner *learner = u.site->record->learner;
         learner->misses_max = 1 << 12;
         steps(2 * 4 * 12 + 2 * 4);
-        assert_int_equal(learner->misses_max, tide_setting_whole(TIDE_SETTING_misses));
+        assert_int_equal(learner->misses_max, tide_constant_whole(TIDE_CONSTANT_misses));
     }
 }
 

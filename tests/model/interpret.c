@@ -17,6 +17,8 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
+#include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
 #include "runtime/pool/shell.h"
 
 /* ---- what can be seen ------------------------------------------------------------------- */
@@ -283,14 +285,14 @@ unsigned model_all_forms(void)
 static void empty_quarantine(void)
 {
     double size = 0;
-    tide_tune_get("quarantine", &size);
-    tide_tune_set("quarantine", 0);
+    size = tide_constant_get(TIDE_CONSTANT_quarantine);
+    tide_constant_set("quarantine", 0);
     tide_tune_set("guard_sample", 1);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_GUARD});
     if (pool == NULL || tide_acquire(pool, double, 1) == NULL || tide_pool_reset(pool) != TIDE_OK ||
         tide_pool_destroy(pool) != TIDE_OK)
         abort();
-    tide_tune_set("quarantine", size);
+    tide_constant_set("quarantine", size);
 }
 
 /* What a pool is made of besides. */
@@ -335,10 +337,10 @@ static void begin(struct machine *machine, const struct program *program, enum p
         empty_quarantine();
     if (choice.check != TIDE_CHECK_NONE)
         tide_shells_trim(TIDE_SHELLS_ALL); /* it takes one, and leaves none to the next form */
-    tide_tune_set("compact_gain", GAIN);
+    tide_constant_set("compact_gain", GAIN);
     tide_tune_set("trim_after", choice.trim_after);
-    tide_tune_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
-    tide_tune_set("array_ways", choice.array_ways);
+    tide_constant_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
+    tide_constant_set("array_ways", choice.array_ways);
     tide_tune_set("guard_sample", choice.guard_sample);
     prepare_memory(machine, &choice);
     machine->pool = make_pool(machine, &choice);

@@ -42,7 +42,7 @@ def test_facts_are_what_the_others_say(pool):
     ours = [one for one in known["pools"] if one["name"] == "reported"]
     assert [one["held_bytes"] for one in ours] == [pool.stats()["bytes_held"]]
     assert "a site of the report" in [site["name"] for site in known["sites"]]
-    assert known["settings"]["array_ways"] == tidepool.settings["array_ways"]
+    assert known["settings"]["trim_after"] == tidepool.settings["trim_after"]
 
 
 def test_the_command_gets_a_record_of_now(pool, command, tmp_path, monkeypatch):

@@ -153,10 +153,10 @@ class Acts:
                 t.on_event(None)
 
         def setting():
-            t.settings["array_ways"] = t.settings["array_ways"]
+            t.settings["trim_after"] = t.settings["trim_after"]
 
         return {"settings": core.settings_list, "setting": setting, "settings_page": t.settings._repr_html_,
-                "described": lambda: t.settings.describe("array_ways"), "sites": t.sites,
+                "described": lambda: t.settings.describe("trim_after"), "sites": t.sites,
                 "sites_page": lambda: t.steer.Sites(t.sites()[:2])._repr_html_(), "step": t.step, "settle": t.settle,
                 "save": lambda: t.profile.save(self.path), "load": lambda: t.profile.load(self.path),
                 "merge": lambda: t.profile.merge(self.path), "facts": core.facts_text, "told": told,

@@ -57,18 +57,18 @@ def test_sites_are_places_of_the_program(pool):
 def test_settings_are_read_and_set():
     settings = tidepool.settings
     assert len(settings) == len(list(settings)) > 20
-    before = settings["array_ways"]
-    settings["array_ways"] = before + 1
-    assert settings["array_ways"] == before + 1 and dict(settings)["array_ways"] == before + 1
-    del settings["array_ways"]
-    described = settings.describe("array_ways")
-    assert settings["array_ways"] == described.initial and described.meaning
+    before = settings["trim_after"]
+    settings["trim_after"] = before + 1
+    assert settings["trim_after"] == before + 1 and dict(settings)["trim_after"] == before + 1
+    del settings["trim_after"]
+    described = settings.describe("trim_after")
+    assert settings["trim_after"] == described.initial and described.meaning
     with pytest.raises(KeyError):
         settings["no such"]
     with pytest.raises(KeyError):
         settings["no such"] = 1
     with pytest.raises(ValueError):
-        settings["array_ways"] = float("nan")
+        settings["trim_after"] = float("nan")
 
 
 def test_profiles_go_to_a_file_and_come_back(pool, tmp_path):
@@ -131,7 +131,6 @@ def test_a_fork_does_not_wait_for_an_event_function():
     """The keeper's thread may want the GIL for it, which the forking thread has."""
     program = """
 import os, tidepool
-tidepool.settings["window_every"] = 1
 told = []
 tidepool.on_event(lambda event: told.append(sum(range(20000))))
 pool = tidepool.Pool()
@@ -155,7 +154,7 @@ print(len(told) > 0)
 
 def test_notebooks_show_tables(pool):
     assert "steered" in tidepool.sites()._repr_html_()
-    assert "array_ways" in tidepool.settings._repr_html_()
+    assert "trim_after" in tidepool.settings._repr_html_()
     assert "bytes_held" in pool._repr_html_()
     closed = tidepool.Pool("<b>")
     closed.close()

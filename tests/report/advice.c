@@ -313,7 +313,7 @@ static void a_page_takes_what_it_draws(void **state)
 }
 
 /* Of learning: a note where nothing can have been learned, and none where it was. */
-static void a_keeper_that_ended_is_none_that_never_was(void **state)
+static void a_thread_that_ended_is_none_that_never_was(void **state)
 {
     (void)state;
     for (int rounds = 0; rounds < 2; rounds++) {
@@ -325,7 +325,7 @@ static void a_keeper_that_ended_is_none_that_never_was(void **state)
             json_pack("{s:b,s:b,s:i}", "enabled", 1, "background", 0, "rounds", rounds));
         assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
         tide_advice_of(&history, &list);
-        assert_true((said(&list, "no keeper") != NULL) == (rounds == 0));
+        assert_true((said(&list, "no background thread") != NULL) == (rounds == 0));
         json_decref(facts);
         tide_history_free(&history);
     }
@@ -344,7 +344,7 @@ int main(void)
         cmocka_unit_test(a_history_is_bounded_and_keeps_tiers),
         cmocka_unit_test(a_page_keeps_its_size),
         cmocka_unit_test(a_page_takes_what_it_draws),
-        cmocka_unit_test(a_keeper_that_ended_is_none_that_never_was),
+        cmocka_unit_test(a_thread_that_ended_is_none_that_never_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

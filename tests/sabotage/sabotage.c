@@ -93,8 +93,7 @@ static void become_host(const plot *p, const int out[2], const int err[2])
     setenv("TIDEPOOL_BACKGROUND", p->keeper != NULL ? p->keeper : "0", 1);
     setenv("TIDEPOOL_TRIAL", "0", 1);
     setenv("TIDEPOOL_COUNT_RUNS", "1", 1);
-    setenv("TIDEPOOL_STAGER_DEADLINE", p->impatient ? "40" : "1000000", 1);
-    setenv("TIDEPOOL_STAGER_IDLE", "0", 1); /* else a slow machine would start one more */
+    setenv("SABOTAGE_DEADLINE", p->impatient ? "40" : "1000000", 1);
     if (p->path != NULL)
         setenv("PATH", p->path, 1);
     if (p->stager != NULL)

@@ -15,6 +15,7 @@
 #include "jit/stager/directory.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
 
 static tide_stager_figures figures(void)
 {
@@ -67,7 +68,7 @@ static void a_large_request_is_sent_in_parts(void **state)
     assert_int_equal(next().result, TIDE_STAGER_OK);
     use_fake("deaf");
     tide_stager_stop();
-    tide_setting_set(TIDE_SETTING_stager_deadline, 100);
+    tide_constant_set("stager_deadline", 100);
     assert_true(tide_stager_submit(2, text, BYTES));
     assert_int_equal(next().result, TIDE_STAGER_LATE);
     free(text);
@@ -79,7 +80,7 @@ static void one_that_is_idle_ends_and_comes_again(void **state)
     expect_result(1, TIDE_STAGER_OK);
     tide_stager_tend();
     assert_int_not_equal(tide_stager_process(), 0);
-    tide_setting_set(TIDE_SETTING_stager_idle, 1);
+    tide_constant_set("stager_idle", 1);
     usleep(2000);
     tide_stager_tend();
     assert_int_equal(tide_stager_process(), 0);
@@ -161,14 +162,14 @@ static void it_may_hang_at_each_step(void **state)
 {
     (void)state;
     static const char *const ways[] = {"mute", "deaf", "hangs", "stops"};
-    tide_setting_set(TIDE_SETTING_stager_deadline, 100);
+    tide_constant_set("stager_deadline", 100);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         use_fake(ways[i]);
         expect_result(2 * i + 1, TIDE_STAGER_LATE);
         assert_int_equal(tide_stager_process(), 0);
-        tide_setting_set(TIDE_SETTING_stager_deadline, 1e6);
+        tide_constant_set("stager_deadline", 1e6);
         expect_good(2 * i + 2);
-        tide_setting_set(TIDE_SETTING_stager_deadline, 100);
+        tide_constant_set("stager_deadline", 100);
         tide_stager_stop();
     }
 }

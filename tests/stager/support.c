@@ -13,6 +13,7 @@
 
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
 
 static const char *fake;
 static char **arguments;
@@ -97,8 +98,8 @@ void expect_nothing_left(void)
 int begin_test(void **state)
 {
     (void)state;
-    tide_setting_set(TIDE_SETTING_stager_deadline, 1e6);
-    tide_setting_set(TIDE_SETTING_stager_idle, 0);
+    tide_constant_set("stager_deadline", 1e6);
+    tide_constant_set("stager_idle", 0);
     use_fake("good");
     return 0;
 }

@@ -209,9 +209,7 @@ int main(int count, char **args)
         return 0;
     tide_event_set_handler(target_count, NULL);
     tide_tune_set("background", 0);
-    tide_tune_set("adapt", 0); /* these two decide by the clock */
     tide_tune_set("trial", 0);
-    tide_tune_set("stager_deadline", 500000); /* a compile that comes too late has failed */
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "target"});
     tide_buffers *buffers =
         tide_buffers_create(NULL, &(tide_buffers_options){.name = "target_buffers"});

@@ -88,11 +88,11 @@ class Settings(MutableMapping[str, float]):
     """The library's settings by name. In the environment each is TIDEPOOL_NAME.
 
     >>> from tidepool import settings
-    >>> before = settings["array_ways"]
-    >>> settings["array_ways"] = 8
-    >>> settings["array_ways"]
+    >>> before = settings["trim_after"]
+    >>> settings["trim_after"] = 8
+    >>> settings["trim_after"]
     8.0
-    >>> settings["array_ways"] = before
+    >>> settings["trim_after"] = before
     """
 
     def __getitem__(self, name: str) -> float:
