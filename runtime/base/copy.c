@@ -17,7 +17,7 @@ __attribute__((visibility("hidden"))) _Alignas(2) char tide_copy_own;
  * program stays anyway. */
 void tide_copy_stay(void)
 {
-#ifndef TIDEPOOL_SHARED
+#if !defined TIDEPOOL_SHARED && !defined TIDEPOOL_CORE_ONLY
     static bool stays; /* atomic */
     Dl_info info;
     struct link_map *own = NULL;
