@@ -14,6 +14,7 @@
 
 #include "support.h"
 
+#include <tidepool/device.h>
 #include <tidepool/upkeep.h>
 
 static tide_pool *pool;
