@@ -387,22 +387,6 @@ static void *exit_here(void *unused)
     exit(3);
 }
 
-static bool exit_from_visitor(tide_site *site, void *user)
-{
-    (void)site, (void)user;
-    exit(tide_step() == TIDE_ERROR_STATE ? 5 : 6); /* a visitor has the registry: a step refuses */
-}
-
-/* The thread works on, and wants the registry that the visitor's thread has. */
-static void scene_exit_from_a_visitor_of_sites(void)
-{
-    use u = scene_use(0);
-    expect_ok(tide_background_start());
-    for (unsigned i = 0; i < 100; i++)
-        use_times(&u, 50);
-    tide_site_each(exit_from_visitor, NULL);
-}
-
 static void scene_exit_from_another_thread(void)
 {
     pthread_t thread;
@@ -461,7 +445,6 @@ static const struct play {
     {"exit_by_hand_mid_compile", scene_exit_by_hand_mid_compile, 3},
     {"exit_from_a_listener_in_a_use", scene_exit_from_a_listener_in_a_use, 4},
     {"exit_from_a_listener_while_stepping", scene_exit_from_a_listener_while_stepping, 4},
-    {"exit_from_a_visitor_of_sites", scene_exit_from_a_visitor_of_sites, 5},
     {"exit_from_another_thread", scene_exit_from_another_thread, 3},
     {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
     {"killed_after_compiling", scene_killed_after_compiling, 3},

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Learning in a program that does as it likes: that has a hot thread before all others, and speaks a
- * language of its own. */
+/* Learning in a program that does as it likes: that has a hot thread before all others. */
 #define _GNU_SOURCE
 #include "learning.h"
 
 #include <dirent.h>
-#include <locale.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -42,9 +40,9 @@ static void stager_stays_while_there_is_work_and_goes_after(void **state)
     }
 }
 
-/* ---- the background thread --------------------------------------------------------------------------- */
+/* ---- the background thread ---------------------------------------------------------------- */
 
-static bool is_keeper(const char *task)
+static bool is_background(const char *task)
 {
     char path[300], name[32];
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", task);
@@ -56,22 +54,22 @@ static bool is_keeper(const char *task)
     return found;
 }
 
-static pid_t keeper_task(void)
+static pid_t background_task(void)
 {
     pid_t found = 0;
     DIR *list = opendir("/proc/self/task");
     assert_non_null(list);
     for (struct dirent *entry; found == 0 && (entry = readdir(list)) != NULL;)
-        if (is_keeper(entry->d_name))
+        if (is_background(entry->d_name))
             found = (pid_t)strtol(entry->d_name, NULL, 10);
     closedir(list);
     return found;
 }
 
 /* In a thread: the urgent one of a program, on a processor of its own. NULL: it may not be so. */
-static void *start_keeper_urgently(void *pool)
+static void *start_background_urgently(void *pool)
 {
-    cpu_set_t all, one, keepers;
+    cpu_set_t all, one, its;
     struct sched_param first = {.sched_priority = 1};
     CPU_ZERO(&one);
     if (sched_getaffinity(0, sizeof all, &all) != 0)
@@ -83,25 +81,24 @@ static void *start_keeper_urgently(void *pool)
         sched_setaffinity(0, sizeof one, &one) != 0 || tide_background_start() != TIDE_OK)
         return NULL;
     pid_t task = 0;
-    for (unsigned i = 0; i < PATIENCE_MS && (task = keeper_task()) == 0; i++)
+    for (unsigned i = 0; i < PATIENCE_MS && (task = background_task()) == 0; i++)
         usleep(1000);
     bool ordinary = task != 0 && sched_getscheduler(task) == SCHED_OTHER &&
-                    sched_getaffinity(task, sizeof keepers, &keepers) == 0 &&
-                    CPU_EQUAL(&keepers, &all) && getpriority(PRIO_PROCESS, (id_t)task) == 0;
+                    sched_getaffinity(task, sizeof its, &its) == 0 && CPU_EQUAL(&its, &all) &&
+                    getpriority(PRIO_PROCESS, (id_t)task) == 0;
     static char not_ordinary;
     return ordinary ? pool : &not_ordinary;
 }
 
-static bool keeper_may_use(const cpu_set_t *wanted)
+static bool background_may_use(const cpu_set_t *wanted)
 {
-    cpu_set_t keepers;
-    pid_t task = keeper_task();
-    return task != 0 && sched_getaffinity(task, sizeof keepers, &keepers) == 0 &&
-           CPU_EQUAL(&keepers, wanted);
+    cpu_set_t its;
+    pid_t task = background_task();
+    return task != 0 && sched_getaffinity(task, sizeof its, &its) == 0 && CPU_EQUAL(&its, wanted);
 }
 
 /* The background thread frees itself, so that whoever starts it need not wait for that. */
-static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **state)
+static void the_thread_is_not_bound_to_the_processor_of_who_starts_it(void **state)
 {
     (void)state;
     cpu_set_t all, one;
@@ -113,29 +110,29 @@ static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **sta
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     expect_ok(tide_background_start());
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
-    for (unsigned i = 0; i < PATIENCE_MS && !keeper_may_use(&all); i++)
+    for (unsigned i = 0; i < PATIENCE_MS && !background_may_use(&all); i++)
         usleep(1000);
-    assert_true(keeper_may_use(&all));
+    assert_true(background_may_use(&all));
     expect_ok(tide_background_stop());
 }
 
 /* In a thread: NULL: it may not be so. The background thread has its name once all else is as it shall be. */
-static void *start_keeper_raised(void *pool)
+static void *start_background_raised(void *pool)
 {
     static char raised;
     pid_t task = 0;
     if (setpriority(PRIO_PROCESS, 0, -5) != 0 || tide_background_start() != TIDE_OK)
         return NULL;
-    for (unsigned i = 0; i < PATIENCE_MS && (task = keeper_task()) == 0; i++)
+    for (unsigned i = 0; i < PATIENCE_MS && (task = background_task()) == 0; i++)
         usleep(1000);
     return task != 0 && getpriority(PRIO_PROCESS, (id_t)task) == 0 ? pool : &raised;
 }
 
 /* A thread that is urgent by its class, and one that is so among those of the usual class. */
-static void the_keeper_is_not_as_urgent_as_who_starts_it(void **state)
+static void the_thread_is_not_as_urgent_as_who_starts_it(void **state)
 {
     (void)state;
-    void *(*const ways[])(void *) = {start_keeper_urgently, start_keeper_raised};
+    void *(*const ways[])(void *) = {start_background_urgently, start_background_raised};
     bool all = true;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         pthread_t thread;
@@ -153,29 +150,11 @@ static void the_keeper_is_not_as_urgent_as_who_starts_it(void **state)
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* A locale in which bytes above 127 are letters, where one can be made. */
-static void speak_latin(void)
-{
-    char folder[] = "/tmp/tide-guest-XXXXXX", command[256];
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command,
-             "cd %s && printf 'LC_CTYPE\\ncopy \"i18n\"\\nEND LC_CTYPE\\n' >source &&"
-             "localedef -c -i source -f ISO-8859-1 ./latin.ISO-8859-1 >log 2>&1",
-             folder);
-    (void)!system(command); /* it warns of all that is missing */
-    setenv("LOCPATH", folder, 1);
-    bool spoken = setlocale(LC_CTYPE, "latin.ISO-8859-1") != NULL;
-    print_message("        a locale of 8 bits: %s\n", spoken ? "yes" : "no");
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
-}
-
 /* All bytes but 0, sixteen to a name. */
 static void sites_of_any_name_compile(void **state)
 {
     (void)state;
     need_stager();
-    speak_latin();
     for (int first = 0; first < 256; first += 16) {
         char name[20];
         for (int i = 0; i < 16; i++)
@@ -185,7 +164,6 @@ static void sites_of_any_name_compile(void **state)
         until(&u, TIDE_TIER_COMPILED);
         assert_string_equal(info_of(u.site).name, name);
     }
-    setlocale(LC_CTYPE, "C");
 }
 
 /* A program that was bound as a whole, by taskset say. The background thread takes its name after its
@@ -196,14 +174,14 @@ static int be_bound(void)
     if (sched_getaffinity(0, sizeof ours, &ours) != 0 || CPU_COUNT(&ours) != 1 ||
         tide_background_start() != TIDE_OK)
         return 1;
-    for (unsigned i = 0; i < PATIENCE_MS && keeper_task() == 0; i++)
+    for (unsigned i = 0; i < PATIENCE_MS && background_task() == 0; i++)
         usleep(1000);
-    return keeper_may_use(&ours) ? 0 : 2;
+    return background_may_use(&ours) ? 0 : 2;
 }
 
 static const char *self; /* this program, as it was called: Valgrind is not what starts again */
 
-static void the_keeper_stays_where_the_process_was_put(void **state)
+static void the_thread_stays_where_the_process_was_put(void **state)
 {
     (void)state;
     pid_t child = fork_child(100);
@@ -225,9 +203,9 @@ int main(int count, char **arguments)
     self = arguments[0];
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(stager_stays_while_there_is_work_and_goes_after),
-        LEARNING_TEST(the_keeper_is_not_bound_to_the_processor_of_who_starts_it),
-        LEARNING_TEST(the_keeper_is_not_as_urgent_as_who_starts_it),
-        LEARNING_TEST(the_keeper_stays_where_the_process_was_put),
+        LEARNING_TEST(the_thread_is_not_bound_to_the_processor_of_who_starts_it),
+        LEARNING_TEST(the_thread_is_not_as_urgent_as_who_starts_it),
+        LEARNING_TEST(the_thread_stays_where_the_process_was_put),
         LEARNING_TEST(sites_of_any_name_compile),
     };
     return cmocka_run_group_tests(tests, learning_make_pool, learning_drop_pool);
