@@ -156,7 +156,6 @@ int main(int count, char **arguments)
         return finish(true);
     }
     bench_make_room_for_peers(arguments);
-    bench_learning_prepare();
     if (c.counting)
         good = bench_count_under_valgrind(results, pairs);
     else

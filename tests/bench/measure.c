@@ -3,6 +3,7 @@
  * is busy with meanwhile falls on all alike. The figure is per operation: least and median. */
 #define _GNU_SOURCE
 #include "bench.h"
+#include "compiled.h"
 #include "crew.h"
 
 #include <assert.h>
@@ -187,13 +188,15 @@ bool bench_measure(bench_result *results, size_t count, const bench_options *opt
 {
     int status = 0;
 #if BENCH_SANITIZED
+    bench_learning_prepare();
     return measure(results, count, options);
 #endif
-    fflush(NULL);
+    fflush(NULL); /* this process must not have used the library: its children would not learn */
     pid_t child = fork();
     if (child < 0)
         bench_die("cannot fork");
     if (child == 0) {
+        bench_learning_prepare();
         bool good = measure(results, count, options);
         exit(good ? 0 : 1); /* not _exit: the library removes its code objects */
     }
