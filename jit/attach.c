@@ -41,7 +41,7 @@ static void attach_fork_handlers(void)
     tide_listen_prepare();
 }
 
-static void attach_passed(void)
+static void attach_pool_made(void)
 {
     tide_listen_passed();
     (void)tide_event_deliver();
@@ -57,7 +57,7 @@ void tide_attach_all(void)
     tide_profile_attach();
     tide_modules_attach();
     tide_window_filled = tide_adapt_filled;
-    tide_hooks_policy.passed = attach_passed;
+    tide_hooks_policy.made = attach_pool_made;
     tide_hooks_policy.missed = tide_adapt_missed;
     tide_tune_read_environment();
     tide_stats_prepare();

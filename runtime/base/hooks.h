@@ -43,10 +43,9 @@ typedef struct tide_hooks {
     /* The device has been closed; nothing is on it, and its methods still work: what has been made
      * for it goes. Nothing locked. Policy only. */
     void (*close)(tide_device *device);
-    /* A pool was made, or its owner came by cold code because somebody had asked it to: where a
-     * thread that is at work may be put to what has to wait for one. Nothing locked; quick. Policy
-     * only. */
-    void (*passed)(void);
+    /* A pool was made: where a thread that is at work may be put to what has to wait for one.
+     * Nothing locked; quick. Policy only. */
+    void (*made)(void);
     /* A scope that is about to end has acquired what its plan did not save, and with it the plan's
      * misses have come to its `alarm`. Nothing locked; quick. Policy only. */
     void (*missed)(const tide_scope *scope);

@@ -109,7 +109,7 @@ tide_entry *tide_log_usual_room(const tide_pool_core *core)
 static bool log_is_wanted(const tide_pool_core *core)
 {
     uint32_t asked = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
-    return (core->requests.deferred ? asked & TIDE_REQUEST_PASS : asked) != 0;
+    return !core->requests.deferred && asked != 0;
 }
 
 /* Requests that are not served yet keep the log closed. Who asks sets a bit before closing it, so

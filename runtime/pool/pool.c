@@ -202,8 +202,8 @@ void tide_pools_prepare(void)
 static void pool_tell_of(tide_pool *pool)
 {
     tide_pool_enlist(pool);
-    if (tide_hooks_policy.passed != NULL)
-        tide_hooks_policy.passed();
+    if (tide_hooks_policy.made != NULL)
+        tide_hooks_policy.made();
     if (pool->core->check >= TIDE_CHECK_POISON)
         __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     if (pool->core->guards.every != 0)
@@ -307,7 +307,6 @@ tide_status tide_pool_reset(tide_pool *pool)
 {
     const char *call = "tide_pool_reset";
     TIDE_FORWARD(tide_pool_use(pool, call));
-    tide_request_pass_by(pool);
     return pool_abandon_all(pool, call, (tide_place){TIDE_CALLER});
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trims, compacts and passes that others ask for: how they ask, and how the owner serves them. */
+/* Trims and compacts that others ask for: how they ask, and how the owner serves them. */
 #include <tidepool/upkeep.h>
 
 #include "runtime/pool/request.h"
@@ -10,7 +10,7 @@
 #include "runtime/pool/change.h"
 #include "runtime/pool/log.h"
 
-_Static_assert(((TIDE_REQUEST_PASS | TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
+_Static_assert(((TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
                 (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
                "what the library asks for has bits of its own");
 
@@ -26,19 +26,12 @@ tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
 
 void tide_request_memory(tide_pool *pool, uint32_t requests)
 {
-    tide_assert((requests & TIDE_REQUEST_PASS) == 0);
     if (requests == 0) {
-        __atomic_fetch_and(&pool->core->requests.asked, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&pool->core->requests.asked, 0, __ATOMIC_SEQ_CST);
         return;
     }
     __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
     tide_log_set_room(pool, pool->core->log.start);
-}
-
-static void request_tell_of_pass(void)
-{
-    if (tide_hooks_policy.passed != NULL)
-        tide_hooks_policy.passed();
 }
 
 /* A trim does all that a compact does, and more. */
@@ -47,15 +40,12 @@ static void request_serve_bits(tide_pool *pool, uint32_t requests)
     tide_assert(requests != 0 && tide_at_root(pool));
     const tide_pool_core *core = pool->core;
     if (core->capture != NULL)
-        requests &= TIDE_REQUEST_PASS; /* not now, and nobody waits for it */
+        return; /* not now, and nobody waits for it */
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
-    else if ((requests & ~TIDE_REQUEST_PASS) != 0)
+    else
         tide_pool_trim_lately(pool, requests);
-    if ((requests & ~TIDE_REQUEST_PASS) != 0)
-        pool->core->requests.served++;
-    if ((requests & TIDE_REQUEST_PASS) != 0)
-        request_tell_of_pass();
+    pool->core->requests.served++;
 }
 
 /* Takes the bits, does the work, then opens the log. Does all of it again if a bit was set
@@ -66,22 +56,13 @@ static void request_serve_at_root(tide_pool *pool)
     uint32_t served = 0;
     do {
         uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
-        if ((served & ~TIDE_REQUEST_PASS) != 0)
+        if (served != 0)
             requests &= ~(TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED);
         if (requests != 0)
             request_serve_bits(pool, requests);
         served |= requests;
         tide_log_set_room(pool, tide_log_usual_room(core));
     } while (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0);
-}
-
-/* Below the root, where nothing else can be served. */
-static void request_serve_pass(tide_pool *pool)
-{
-    tide_pool_core *core = pool->core;
-    __atomic_fetch_and(&core->requests.asked, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    request_tell_of_pass();
-    tide_log_reopen(pool);
 }
 
 /* Where the log is closed for other reasons, or full, nothing is gained, and the log stays
@@ -120,25 +101,11 @@ void tide_request_serve(tide_pool *pool)
     if (TIDE_UNLIKELY(core->log.end - pool->log_top < NEAR))
         (void)tide_log_grow(pool); /* or it stays closed to fast paths */
     if (!tide_at_root(pool)) {
-        if ((requests & TIDE_REQUEST_PASS) != 0)
-            request_serve_pass(pool);
-        if ((requests & ~TIDE_REQUEST_PASS) != 0)
+        if (requests != 0)
             request_defer(pool);
         else if (tide_log_open(pool) != tide_log_usual_room(core))
             tide_log_reopen(pool);
     } else if (requests != 0 || tide_log_open(pool) != tide_log_usual_room(core)) {
         request_serve_at_root(pool);
     }
-}
-
-void tide_request_pass_by(tide_pool *pool)
-{
-    if ((__atomic_load_n(&pool->core->requests.asked, __ATOMIC_SEQ_CST) & TIDE_REQUEST_PASS) != 0)
-        request_serve_pass(pool);
-}
-
-void tide_request_pass(tide_pool *pool)
-{
-    __atomic_fetch_or(&pool->core->requests.asked, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    tide_log_set_room(pool, pool->core->log.start);
 }

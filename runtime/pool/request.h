@@ -12,8 +12,6 @@
  *     defers once more, for the level around.
  *  3. Serving takes the bits, works, and then reopens the log; a request that came meanwhile has
  *     set a bit, and is served next (4). So each request is served at most once and none is lost.
- *     One request needs no root: TIDE_REQUEST_PASS asks only for a sign that the owner came by, and
- *     is answered at any depth, so that a long scope around a loop does not hold it up.
  *  4. `log_room` is written by both with atomic stores of one word. If the asker's store (1) is
  *     overtaken by the owner's (3), the bits were set before it, and the owner looks at them
  *     again after reopening. */
@@ -22,16 +20,13 @@
 
 #include "runtime/pool/core.h"
 
-/* Besides those of <tidepool/pool.h>: count a pass. */
-#define TIDE_REQUEST_PASS (UINT32_C(1) << 31)
-
-/* Likewise, what the library asks for by itself: give back the slots that were not used lately;
+/* Besides those of <tidepool/pool.h>, what the library asks for by itself: give back the slots that were not used lately;
  * compact by what was used lately. */
 #define TIDE_REQUEST_TRIM_UNUSED (UINT32_C(1) << 30)
 #define TIDE_REQUEST_TRIM_WASTED (UINT32_C(1) << 29)
 
-/* Asks for these, or takes all back that was asked for, passes aside. Any thread, the registry
- * locked (or the pool may be gone). */
+/* Asks for these, or takes all back that was asked for. Any thread, the registry locked
+ * (or the pool may be gone). */
 void tide_request_memory(tide_pool *pool, uint32_t requests);
 
 /* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What
@@ -45,18 +40,11 @@ void tide_pool_trim_slots(tide_pool *pool);
 /* TIDE_ERROR_STATE until a capture that has begun has ended. */
 tide_status tide_trim_admit(const tide_pool *pool, const char *call);
 
-/* At the root: does what was requested, and reopens the log. Elsewhere: counts a pass that was
- * asked for, defers the rest, and reopens the log. Owner only. */
+/* At the root: does what was requested, and reopens the log. Elsewhere: defers that, and reopens the
+ * log. Owner only. */
 void tide_request_serve(tide_pool *pool);
 
 /* The level ends in which requests were deferred. */
 void tide_request_undo(tide_pool *pool, const tide_entry *entry);
-
-/* Counts a pass that was asked for, and serves nothing else: for cold calls that open no level.
- * Owner only. */
-void tide_request_pass_by(tide_pool *pool);
-
-/* Asks for a pass. Any thread, the registry locked (or the pool may be gone). */
-void tide_request_pass(tide_pool *pool);
 
 #endif
