@@ -94,6 +94,13 @@ const char *tide_directory_get(char *error, size_t room)
     return directory_path;
 }
 
+bool tide_directory_is_ours(void)
+{
+    struct stat seen;
+    return lstat(directory_path, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid() &&
+           (seen.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
 static int directory_remove_entry(const char *path, const struct stat *seen, int type,
                                   struct FTW *where)
 {

@@ -12,6 +12,7 @@
 #ifndef TIDEPOOL_JIT_STAGER_DIRECTORY_H
 #define TIDEPOOL_JIT_STAGER_DIRECTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { TIDE_DIRECTORY_PATH = 256 }; /* most bytes of its path, the 0 included */
@@ -21,6 +22,9 @@ const char *tide_directory_get(char *error, size_t room);
 
 /* Its path; "" if it was not made. */
 const char *tide_directory_path(void);
+
+/* Is it at its path still, ours and closed to others? */
+bool tide_directory_is_ours(void);
 
 /* Removes it with all that lies in it; the next one will be another. */
 void tide_directory_remove(void);

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "jit/stager/directory.h"
 #include "jit/stager/locate.h"
@@ -248,10 +247,10 @@ bool tide_stager_busy(void)
     return stager_request.state != REQUEST_NONE;
 }
 
-/* Whoever clears old files away may have removed the directory. */
+/* Whoever clears old files away may have removed the directory, and others may have taken its name. */
 static void stager_keep_sound(void)
 {
-    if (tide_directory_path()[0] == '\0' || access(tide_directory_path(), W_OK | X_OK) == 0)
+    if (tide_directory_path()[0] == '\0' || tide_directory_is_ours())
         return;
     if (stager_child.pid != 0)
         tide_process_end(&stager_child);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,6 +103,12 @@ static void a_directory_that_was_removed_is_made_anew(void **state)
     assert_int_equal(nftw(tide_directory_path(), remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
     expect_result(2, TIDE_STAGER_OK);
     assert_int_equal(count_directories(), 1);
+    assert_int_equal(chmod(tide_directory_path(), 0777), 0); /* it might be anybody's */
+    char before[TIDE_DIRECTORY_PATH];
+    strcpy(before, tide_directory_path());
+    expect_result(3, TIDE_STAGER_OK);
+    assert_string_not_equal(tide_directory_path(), before);
+    assert_int_equal(nftw(before, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 /* ---- missing ------------------------------------------------------------------------------ */
