@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <math.h>
 
 #include "profiler/record/value.h"
 #include "profiler/report/advice.h"
@@ -101,27 +100,6 @@ static void types_are_not_named_where_that_is_wrong(void **state)
         tide_advice_list list = of_site(members[i]);
         assert_null(said(&list, "always"));
     }
-}
-
-/* A difference that no number holds is none. */
-static void what_cannot_be_is_not_reckoned_with(void **state)
-{
-    tide_history history = {0};
-    tide_advice_list list;
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        char sites[200];
-        snprintf(sites, sizeof sites,
-                 "[{\"id\":1,\"name\":\"s\",\"kind\":\"scope\",\"tier\":\"table\",\"types\":"
-                 "[\"f64\"],\"uses\":%s1.7e308,\"misses\":%s1.7e308}]",
-                 i == 0 ? "-" : "", i == 0 ? "-" : "");
-        add_facts(&history, i, sites, "[]", "[]");
-    }
-    assert_true(isfinite(tide_history_grown(&history, history.sites.each[0], "uses")));
-    tide_advice_of(&history, &list);
-    for (size_t i = 0; i < list.count; i++)
-        assert_true(list.each[i].share >= 0 && isfinite(list.each[i].cost_ns));
-    tide_history_free(&history);
 }
 
 /* Each phase of the program has types of its own. */
@@ -337,7 +315,6 @@ int main(void)
         cmocka_unit_test(known_types_are_named),
         cmocka_unit_test(types_are_not_named_where_that_is_wrong),
         cmocka_unit_test(types_that_changed_are_not_named),
-        cmocka_unit_test(what_cannot_be_is_not_reckoned_with),
         cmocka_unit_test(misses_and_reasons_are_explained),
         cmocka_unit_test(memory_is_explained),
         cmocka_unit_test(the_worst_comes_first),

@@ -247,21 +247,6 @@ def trace_of_what_goes():
     check(any(abs(end - moments[50]) < 1 for _, end in slices) and any(abs(begin - moments[60]) < 1 for begin, _ in slices), f"they end and begin: {slices}")
 
 
-def trace_of_two_programs():
-    """Of a process that executes another program the last is told."""
-    lines = read_lines(sample)
-    facts = [dict(l, since_ns=5) for l in lines if l.get("format") == "tidepool-facts"]
-    half = len(facts) // 2
-    for l in facts[half:]:
-        l.update(since_ns=facts[half]["time_ns"], program="other", sites=[dict(s, name="other_" + s["name"]) for s in l["sites"]])
-    path, out = work / "two.rec", work / "two.json"
-    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, lines[-1]]))
-    check(run("trace", path, "-o", out).returncode == 0, "trace of two programs")
-    rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
-    check([r["args"]["name"] for r in rows if r["name"] == "process_name"] == ["other"], "the process")
-    check(min(r["ts"] for r in rows if "ts" in r) == facts[half]["time_ns"] / 1e3, "nothing of the first")
-
-
 def to_a_terminal(*arguments):
     """What the command shows on a terminal, and how it ends."""
     ours, its = os.openpty()
@@ -499,7 +484,6 @@ records_nothing()
 bad_files()
 trace()
 trace_of_what_goes()
-trace_of_two_programs()
 terminals()
 alerts_fire()
 pprof()

@@ -157,24 +157,6 @@ static void counters_do_not_go_back_with_a_module(void **state)
     tide_metrics_memory_free(memory);
 }
 
-/* A reset of the site forgets its profile, and a process that executes nothing else stays the same.
- */
-static void what_may_go_back_is_no_counter(void **state)
-{
-    tide_metrics_memory *memory = tide_metrics_memory_new();
-    json_t *facts = document("\"sites\":[{\"id\":1,\"name\":\"s\",\"samples\":0}]");
-    (void)state;
-    expect_after(memory, "\"sites\":[{\"id\":1,\"name\":\"s\",\"samples\":7}]",
-                 "tidepool_site_samples{site=\"s\",kind=\"\",place=\"\"} 7");
-    assert_true(tide_metrics_remember(memory, facts));
-    char *text = written(facts, memory, TIDE_METRICS_PROMETHEUS);
-    expect_line(text, "tidepool_site_samples{site=\"s\",kind=\"\",place=\"\"} 0");
-    expect_line(text, "# TYPE tidepool_site_samples gauge");
-    free(text);
-    json_decref(facts);
-    tide_metrics_memory_free(memory);
-}
-
 /* Pools of names of their own, from one number to another, that have made so many allocations. */
 static json_t *pools_between(int from, int to)
 {
@@ -253,7 +235,6 @@ int main(void)
         cmocka_unit_test(labels_are_bounded),
         cmocka_unit_test(counters_do_not_go_back_with_a_pool),
         cmocka_unit_test(counters_do_not_go_back_with_a_module),
-        cmocka_unit_test(what_may_go_back_is_no_counter),
         cmocka_unit_test(what_was_summed_as_other_stays_so),
         cmocka_unit_test(another_program_of_the_process_begins_anew),
         cmocka_unit_test(the_format_is_what_is_liked_best),
