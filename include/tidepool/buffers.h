@@ -158,10 +158,9 @@ TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 /* Gives all memory back and ends the instance. No other thread may be using it. If another thread
  * ages what it caches just then, this waits until that is done; afterwards its hook is not called
  * any more. So do not call it with a lock that the hook takes. TIDE_ERROR_STATE, nothing changed,
- * while buffers are live or pools take slots from it. What was put off while a graph was captured
- * (tide_device_close) goes now, if it can, for which the host may wait for the device. Its stream
- * may be gone, or captured: memory goes back by a stream of the library's own, after the work that
- * was queued when it was released. NULL: nothing to do, TIDE_OK. */
+ * while buffers are live or pools take slots from it. The streams on which its buffers were released
+ * are there until then: memory goes back behind the work that is queued on them. NULL: nothing to
+ * do, TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */
@@ -180,8 +179,8 @@ TIDE_API tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t b
  * with work still queued there. Work that is queued on `stream` from now on comes after that work.
  * The stream itself or one event orders this; no host waits. The host writes pinned memory, too, so
  * a pinned (or managed) buffer is handed out only when all work that was queued before its release
- * is over. While a graph is captured on the stream, TIDE_ERROR_STATE unless a cached buffer needs
- * no event. Of many that are cached the 64 released last are looked at. */
+ * is over. While a graph is captured on the stream it gets what was last used there, or new memory.
+ * Of many that are cached the 64 released last are looked at. */
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
 
@@ -194,8 +193,7 @@ TIDE_API tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t byt
  * instance's stream. */
 TIDE_API tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t bytes);
 
-/* `count` buffers as by tide_buffer_acquire, into `out`: all of them, or none and zero handles.
- * TIDE_ERROR_STATE while the instance's own stream is captured. */
+/* `count` buffers as by tide_buffer_acquire, into `out`: all of them, or none and zero handles. */
 TIDE_API tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t count,
                                               tide_buffer *out);
 
@@ -208,14 +206,15 @@ TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buff
 TIDE_API tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_buffer *handles,
                                               size_t count);
 
-/* The same, if work that uses the buffer may still be queued on the stream. The end of that work is
- * marked in the stream before anybody can acquire the buffer again. TIDE_ERROR_STATE while a graph
- * is captured on the stream, because each launch of the graph would use the buffer again. */
+/* The same, if work that uses the buffer may still be queued on the stream. Who acquires it on
+ * another stream comes after all that is queued on this one by then, so the stream stays as long as
+ * the instance. TIDE_ERROR_STATE while a graph is captured on the stream that the library was told
+ * of (tide_capture_begin), because each launch of the graph would use the buffer again. */
 TIDE_API tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer,
                                             void *stream);
 
 /* The same, if all work that uses the buffer is over: no stream of the program has anything to do
- * with it, so it may be captured, or gone. */
+ * with it. */
 TIDE_API tide_status tide_buffer_release_idle(tide_buffers *buffers, tide_buffer buffer);
 
 /* A buffer's memory, and its size in bytes: what was asked for or more, and all of it may be used.
@@ -236,8 +235,7 @@ TIDE_API tide_buffer tide_buffer_of(const tide_buffers *buffers, const void *poi
 TIDE_API size_t tide_buffers_round_up(const tide_buffers *buffers, size_t bytes);
 
 /* Gives back the buffers that have been cached for `ticks` ticks or more; 0: all that are cached.
- * Pinned memory that the device still reads or writes stays. A capture finds no more in the cache
- * than this leaves there. A zero summary, with a message, for NULL. */
+ * Pinned memory that the device still reads or writes stays. A zero summary, with a message, for NULL. */
 TIDE_API tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t ticks);
 
 /* ---- statistics ---- */

@@ -40,15 +40,11 @@ TIDE_BEGIN_DECLS
  * the linker's lock, which the constructor has, while that waits for the driver's. */
 TIDE_API tide_device *tide_device_open(const char *name);
 
-/* Closes a device once. The last close releases it. That one returns TIDE_ERROR_STATE, nothing
- * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose
- * stream was gone when they ended while a graph was captured: that is put off. It goes when no
- * capture forbids the host to wait for all streams, with the first call that may: this one,
- * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. Once
- * the process exits nobody waits any more: what is put off by then, and imported arrays of pools
- * that are destroyed later, stay on the device for good, unless it is lost. The host and NULL:
- * nothing to do, TIDE_OK. What opens the name while the driver is still closing the device gets another one. Any
- * thread. */
+/* Closes a device once. The last close waits for what must be given back behind work on the device
+ * (imported arrays, copies, graphs that were dropped), and releases the device; so it gives back the
+ * memory of pools whose stream was gone. It returns TIDE_ERROR_STATE, nothing changed, while pools,
+ * buffers or exported arrays are on the device. Once the process exits nobody waits any more. The
+ * host and NULL: nothing to do, TIDE_OK. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -98,22 +94,14 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * and imports. Each of these calls fails with TIDE_ERROR_DEVICE where that order cannot be had; its
  * bytes may have been written by then.
  *
- * Begin no capture on a declared stream, unless the pool's stream is in it, too, and
- * tide_capture_begin came before: what the streams did before could not be ordered. If the pool's
- * stream is in it and tide_capture_begin came late or not at all, no call notices. If the pool's
- * stream is not in it, the next call that orders the streams (a rewind, a copy, an acquire of new
- * memory, tide_capture_begin) finds the capture. From then on the pool refuses each acquire and
- * copy (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and the stream
- * must exist until then. What the pool gives up meanwhile is kept, since to wait for that stream
- * would end the capture. A wait for the whole device does end it: where memory is short, in
- * tide_device_memory_trim and in tide_device_close. The legacy stream, declared or the pool's own,
- * counts as captured while any blocking stream is.
+ * A stream that is declared to a captured pool joins the capture here. While the declaration holds
+ * begin no capture on either stream, unless the other joins it before the level ends: the driver
+ * ends a capture whose stream is ordered with one outside. The legacy stream counts as captured
+ * while any blocking stream is.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
- * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;
- * TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_MEMORY where there is none
- * to remember an OpenCL queue; TIDE_ERROR_DEVICE for a pool that refuses acquires until a reset, on
- * a device that is lost, where the driver does not tell what stream it is, and once the process
+ * not; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_MEMORY where there is none
+ * to remember an OpenCL queue; TIDE_ERROR_DEVICE on a device that is lost and once the process
  * exits. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
@@ -149,53 +137,38 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  *
  * Buffers (tidepool/buffers.h) that a graph uses are the program's to keep until the graph is gone.
  *
- * Inside of the capture the pool re-uses memory as always; the graph orders that. Warm the pool up
- * before, because it cannot grow while its stream is captured.
+ * Inside of the capture the pool re-uses memory as always; the graph orders that. It may acquire new
+ * memory, too, which is allocated beside the stream; a warm pool is quicker.
  *
  * The graph orders nothing that was queued before it. So tide_capture_begin orders all of that, on
  * the pool's stream and on declared ones, before what is queued on these streams next. After that
  * call queue nothing that uses the pool's arrays on the pool's stream until it is captured, nor on
- * a declared stream that will join the capture until it has. For a declared stream that does not
- * join, the host waits inside of the capture: where a level ends, in copies, and in fills of
- * frames.
+ * a declared stream that will join the capture until it has.
  *
- * Begin before the driver's call: from then on no call of the library, on any thread, waits for all
- * streams of the device. Such a wait (cuCtxSynchronize) ends every capture on the device, in any
- * mode, and CUDA has no question whether another thread's stream is captured. The library makes it
- * only where no event is left to wait for: for what a pool gives up or had imported whose stream
- * was destroyed before it, or is captured then, at once or when what was put off goes
- * (tide_device_close; a shortage of memory is one such moment); where streams declared for a pool
- * were destroyed or refuse events; and for a pool on the per-thread default stream that another
- * thread adopts. It does not while any pool of the device has begun a capture, nor while a stream
- * is captured that is ordered with the legacy one, which the driver tells. So only a capture on a
- * non-blocking stream that no pool was told of can be ended. */
+ * Buffers that are released on a captured stream are refused between tide_capture_begin and
+ * tide_capture_end of any pool of the device; in a capture that the library was not told of they
+ * are re-used, which the program must not let happen. */
 typedef struct tide_capture tide_capture;
 
 /* From now on the pool notes which memory it hands out, and until tide_capture_end it gives none
- * away: to trim, compact or empty it, or to grow what it has handed out, is TIDE_ERROR_STATE; what
- * others asked of it waits no longer. Where another thread waits for all streams of the device just
- * then, the call returns after that. Where the pool's stream is captured already, the host waits
- * for declared streams that are not, and nothing else is ordered. TIDE_ERROR_STATE if a capture has
- * begun already, TIDE_ERROR_ARGUMENT for a pool of the host, TIDE_ERROR_MEMORY where there is none
- * to note what is handed out; TIDE_ERROR_DEVICE for a pool whose streams could not be ordered,
- * which refuses acquires until a reset, on a device that is lost, and once the process exits. After
- * an error no capture has begun. */
+ * away: to trim, compact or empty it is TIDE_ERROR_STATE; what others asked of it waits no longer.
+ * TIDE_ERROR_STATE if a capture has begun already, TIDE_ERROR_ARGUMENT for a pool of the host,
+ * TIDE_ERROR_MEMORY where there is none to note what is handed out; TIDE_ERROR_DEVICE on a device
+ * that is lost, and once the process exits. After an error no capture has begun. */
 TIDE_API tide_status tide_capture_begin(tide_pool *pool);
 
-/* Takes what was handed out since the beginning, and the memory of all live arrays, out of the
- * pool: the capture has it. Live arrays keep their address, and are valid until their level ends,
- * as ever. The pool allocates anew what it needs. `bytes_exported` of the statistics counts the
- * memory of live arrays. Call it after the driver's capture has ended, valid or not. NULL with a
- * message, and the capture has not ended: none has begun, the stream is still captured, or no
- * memory. */
+/* Takes what was handed out since the beginning, what slots gave up, and the memory of all live
+ * arrays, out of the pool: the capture has it. Live arrays keep their address, and are valid until
+ * their level ends, as ever. The pool allocates anew what it needs. `bytes_exported` of the
+ * statistics counts the memory of live arrays. Call it after the driver's capture has ended, valid
+ * or not. NULL with a message, and the capture has not ended: none has begun, or no memory. */
 TIDE_API tide_capture *tide_capture_end(tide_pool *pool);
 
 /* The graph is gone, or will not be launched again: its memory goes back to the device, behind the
  * work that is queued on `stream` now. Launches on other streams must be over, or be ordered before
  * that. Any thread, even after the pool is gone. TIDE_ERROR_STATE, nothing changed, while a graph
- * is captured on the stream; TIDE_ERROR_ARGUMENT, nothing changed, for one that the device does not
- * have; TIDE_ERROR_DEVICE or TIDE_ERROR_MEMORY, nothing changed, where the driver does not tell
- * what stream it is, and once the process exits. NULL: nothing to do, TIDE_OK. */
+ * is captured on the stream; TIDE_ERROR_DEVICE, nothing changed, once the process exits. NULL:
+ * nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
 
 /* ---- copies, on the pool's stream ---- */
@@ -220,9 +193,8 @@ TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size
 
 /* Copies from an array of another pool, `source`, which may be on another device of the same kind
  * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued
- * on both pools' streams; work that is queued on either from now on comes after the copy. The host
- * waits only inside of a capture, for declared streams that are not in it. Devices that reach each
- * other copy directly, for others the driver goes through the host. Pools in memory given are the
+ * on both pools' streams; work that is queued on either from now on comes after the copy. Devices
+ * that reach each other copy directly, for others the driver goes through the host. Pools in memory given are the
  * host's. TIDE_ERROR_ARGUMENT between devices of two kinds, and for the host and a device;
  * TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of the streams and the other
  * is not part of the same capture. */
