@@ -46,7 +46,7 @@ static void headers_of_other_versions_are_refused(void **state)
  * before go on to work. */
 _Static_assert(sizeof(tide_pool_options) == 80 + 64, "pools");
 _Static_assert(sizeof(tide_pool_statistics) == 120 + 64, "what pools hold");
-_Static_assert(sizeof(tide_buffers_options) == 64 + 64, "buffers");
+_Static_assert(sizeof(tide_buffers_options) == 56 + 64, "buffers");
 _Static_assert(sizeof(tide_bucket_statistics) == 72 + 64, "what a bucket holds");
 _Static_assert(sizeof(tide_buffers_statistics) == 160 + 64, "what buffers hold");
 _Static_assert(sizeof(tide_limit_options) == 32 + 64, "limits");

@@ -8,20 +8,23 @@
  *   use(data);
  *   tide_buffer_release(buffers, b);
  *
- *   bucket    all buffers of one size; a request gets the smallest size that is large enough, or,
- *             from 128 KiB on, where nothing of that is cached, a cached one of at most twice that
+ *   bucket    all buffers of one size. There are four sizes to each power of two (below 256 bytes
+ *             multiples of 64), so at most a quarter more than was asked for. A request gets the
+ *             smallest size that is large enough, or, from 128 KiB on, where nothing of that is
+ *             cached, a cached one of at most twice that
  *   key       kind of memory and tag; a request only gets buffers of its own key
  *   live      acquired and not yet released
  *   cached    released, and kept for a later acquire
  *   hit       an acquire that got a cached buffer
- *   miss      an acquire that got new memory: nothing that would do was cached where its thread may
- *             take it, by itself or by the instance; from 256 KiB on of its own bucket by any
- *             thread
+ *   miss      an acquire that got new memory: nothing that would do was cached, by its thread or
+ *             for all threads
  *   dropped   released, and given back to the device at once because the cache was full
  *   tick      one tide_step; the age of cached buffers is counted in ticks
  *
  * Any thread may call any function here, at the same time and on the same buffers, except where a
- * function says otherwise. */
+ * function says otherwise. In front of what is cached for all, each thread keeps some host buffers
+ * under 512 KiB for itself, at most 24 of a size and 2 MiB together. They are back for all when the
+ * thread ends, with a trim, by age, and where memory is short. */
 #ifndef TIDEPOOL_BUFFERS_H
 #define TIDEPOOL_BUFFERS_H
 
@@ -37,27 +40,6 @@ TIDE_BEGIN_DECLS
 typedef struct tide_buffer {
     uint64_t slot, generation;
 } tide_buffer;
-
-/* Which sizes there are. tidepool-replay (in tests/bench/replay) shows for a recorded trace which
- * policy suits it. */
-typedef enum tide_buffers_policy {
-    TIDE_BUFFERS_STEPS = 0,  /* from 256 bytes on four sizes to each power of two, so at most a
-                                quarter more than was asked for; below, multiples of 64 bytes */
-    TIDE_BUFFERS_POWERS = 1, /* powers of two from 64 bytes on: up to twice as much */
-    TIDE_BUFFERS_LIST = 2    /* 1 KiB, 4 KiB … 256 MiB, powers of two above: few, large steps */
-} tide_buffers_policy;
-
-/* What becomes of the pages of host buffers of 64 KiB and more that wait in the cache. They stay
- * cached, at their addresses, until age_max; what is in them is lost, as with each release. They
- * are looked at eight times in age_max. */
-typedef enum tide_buffers_purge {
-    TIDE_BUFFERS_PURGE_AS_SET = 0, /* steps                                            */
-    TIDE_BUFFERS_PURGE_NEVER = 1,  /* they stay                                        */
-    TIDE_BUFFERS_PURGE_OFFER = 2,  /* from a quarter of age_max on the system may take them when
-                                      it is short of memory (MADV_FREE)                */
-    TIDE_BUFFERS_PURGE_STEPS = 3   /* that, and from half of age_max on they are gone: the next use
-                                      pays page faults (MADV_DONTNEED)                 */
-} tide_buffers_purge;
 
 /* Flags: a kind of memory, or-ed with a tag. Together they are the key. The program chooses the
  * tags, to keep its own kinds of buffers apart. */
@@ -107,15 +89,11 @@ typedef struct tide_buffer_event {
     bool hit;        /* acquired: the buffer had been cached                   */
 } tide_buffer_event;
 
-/* A hook is called for each event, by the thread that acquires, releases, trims, steps or destroys,
- * or by the background thread. No lock of the library is held: the hook may take locks of the program, and may
- * allocate, also from pools. What is too old the background thread frees: so the hook may not call
- * tide_background_stop there (TIDE_ERROR_STATE), nobody may call it under a lock that the hook takes,
- * and `exit` waits two seconds at most for such a hook to return. It must not use the buffers that
- * it is called for, and it may not use a pool that draws from them and is at work just then
- * (TIDE_ERROR_STATE). It must return: what the call has in hand would be lost with a longjmp or an
- * exception. The thread is not cancelled meanwhile; a cancellation waits for the end of the call.
- * `event` is valid during the call. */
+/* A hook is called for each event, by the thread that acquires, releases, trims, steps or destroys.
+ * No lock of the library is held: the hook may take locks of the program, and may allocate, also
+ * from pools. It must not use the buffers that it is called for, and it may not use a pool that
+ * draws from them and is at work just then (TIDE_ERROR_STATE). It must return: what the call has in
+ * hand would be lost with a longjmp or an exception. `event` is valid during the call. */
 typedef void (*tide_buffer_hook)(const tide_buffer_event *event, void *user);
 
 /* A hook that writes a trace for tidepool-replay. Its user data is the FILE. Each acquire and
@@ -128,17 +106,17 @@ TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 
 /* All zero means: the defaults. */
 typedef struct tide_buffers_options {
-    const char *name; /* for messages; copied. NULL: "buffers"                                  */
-    tide_buffers_policy policy;
-    uint32_t flags;        /* the flags that tide_buffer_acquire uses                             */
-    void *stream;          /* of tide_buffer_acquire and tide_buffer_release, and there until the
+    const char *name;   /* for messages; copied. NULL: "buffers"                                  */
+    uint32_t flags;     /* the flags that tide_buffer_acquire uses                             */
+    void *stream;       /* of tide_buffer_acquire and tide_buffer_release, and there until the
                               last call of these; host: NULL                                      */
-    size_t bytes_max;      /* most bytes cached; 0: as the setting `buffers_bytes` says (4 GiB)   */
-    uint32_t count_max;    /* most buffers cached in a bucket; 0: 1e6                             */
-    uint32_t age_max;      /* ticks that a buffer may be cached; 0: 1000                          */
+    size_t bytes_max;   /* most bytes cached for all threads; 0: as the setting `buffers_bytes`
+                              says (4 GiB). Each thread may keep a 64th of it of each size besides */
+    uint32_t count_max; /* most buffers cached in a bucket for all threads; 0: no bound. Each
+                              thread may keep a 64th as many besides                              */
+    uint32_t age_max;   /* ticks that a buffer may be cached; 0: 1000                          */
     tide_buffer_hook hook; /* NULL: none                                                        */
     void *user;            /* given to the hook                                                 */
-    tide_buffers_purge purge;
     TIDE_GROWTH;
 } tide_buffers_options;
 
@@ -198,7 +176,9 @@ TIDE_API tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t byte
                                               tide_buffer *out);
 
 /* Releases a buffer; any thread may do it. TIDE_ERROR_STALE, nothing changed, if the handle was
- * released before, even if its memory is acquired again by now, or if it never named a buffer. */
+ * released before, even if its memory is acquired again by now, or if it never named a buffer. Two
+ * threads that release one handle at the same moment are a race of the program's; check level 1
+ * tells the second. */
 TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer);
 
 /* The same for many. What can be released is; if some were refused, the status is that of the last
@@ -255,8 +235,8 @@ typedef struct tide_buffers_statistics {
     uint64_t releases;     /* that succeeded                                                  */
     uint64_t refused;      /* calls refused for a handle that is not live                     */
     uint64_t dropped;      /* releases that found the cache full                              */
-    uint64_t trimmed;      /* cached buffers given back later: by use, by age, by a trim, when
-                              the device had no memory, or when all records were in use       */
+    uint64_t trimmed;      /* cached buffers given back later: by age, by a trim, when
+                              the device had no memory, or when there were as many as can be  */
     uint64_t pressed;      /* times that the device had no memory and the cache was given back */
     uint64_t failed;       /* acquires that got nothing: no memory even after that, none for
                               the instance's own books, or all records live                   */

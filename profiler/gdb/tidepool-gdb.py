@@ -330,20 +330,15 @@ def where_in_code(code, address):
         "" if symbol.startswith("No symbol") else ": " + symbol)
 
 
-def bucket_bytes(policy, bucket):
+def bucket_bytes(bucket):
     """As runtime/buffers/store/buckets.h has it."""
-    if policy == 1:
-        return 64 << bucket
-    if policy == 2:
-        return 1024 << 2 * bucket if bucket <= 9 else 1 << (19 + bucket)
     return 64 * (bucket + 1) if bucket < 4 else (5 + bucket % 4) << (bucket // 4 - 1 + 6)
 
 
 def where_in_buffers(buffers, address):
-    policy = int(buffers["policy"])
     for i in range(min(int(buffers["record_count"]), SHOWN)):
         record = buffers["records"][i]
-        data, size = int(record["data"]), bucket_bytes(policy, int(record["bucket"]))
+        data, size = int(record["data"]), bucket_bytes(int(record["named"]) & 255)
         if data != 0 and within(address, data, size):
             live = "live" if int(record["generation"]) & 1 else "cached"
             return "a %s buffer of '%s': byte %d of %d" % (live, text(buffers["name"]), address - data, size)

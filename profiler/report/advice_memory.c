@@ -172,9 +172,10 @@ static void buffers_advise_rounding(const tide_thing *buffers, tide_advice_list 
     memory_subject(buffers, "buffers", &advice);
     tide_advice_say(out, &advice,
                     "It gives %.0f %% more memory than it is asked for.\n"
-                    "%s were asked for; sizes are rounded by the instance's policy.\n"
-                    "TIDE_BUFFERS_STEPS rounds by 25 %% at most; tidepool-replay compares the "
-                    "policies on a trace.",
+                    "%s were asked for; small sizes are rounded up to multiples of 64 bytes, and "
+                    "large requests get cached buffers of up to twice their size.\n"
+                    "Ask for sizes that come back; tidepool-replay shows for a trace how often "
+                    "they do.",
                     100 * (given / asked - 1), tool_bytes(asked, a));
 }
 

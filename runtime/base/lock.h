@@ -9,7 +9,7 @@
  *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
  *     deleters). Such a call stands between tide_outside_enter and tide_outside_leave. The same
  *     holds for each wait for a thread, but for one that needs no lock to be done
- *     (runtime/buffers/store/instance.h, 1 and 8). The stager is waited for with that of the round:
+ *     (runtime/buffers/store/instance.h, 1). The stager is waited for with that of the round:
  *     it is another program, which needs none of ours, and each wait has an end.
  *  3. A thread that holds any is not cancelled, for nobody would let go of it: the first that is
  *     taken forbids cancellation, the last that is let go allows it again. Nor is a thread that is

@@ -6,77 +6,54 @@
 
 /* ---- acquire -------------------------------------------------------------------------------- */
 
-/* From the cell of the thread; TIDE_NO_RECORD: there is nothing. */
-TIDE_INLINE uint32_t buffer_take_cached(tide_buffers *buffers, tide_magazine *magazine,
-                                        const tide_want *want)
+/* From the cell of the thread. False: go by the depot. */
+TIDE_INLINE bool buffer_take_quick(tide_buffers *buffers, size_t bytes, size_t bucket,
+                                   uint32_t *slot)
 {
-    tide_assert(magazine == NULL || magazine->buffers == buffers);
-    uint32_t slot = TIDE_NO_RECORD;
-    if (TIDE_UNLIKELY(magazine == NULL || magazine->cells[want->key] == NULL) ||
-        TIDE_UNLIKELY(!tide_magazine_enter(magazine)))
-        return slot;
-    tide_cell *cell = &magazine->cells[want->key][want->bucket];
-    unsigned held = tide_cell_held(cell);
-    tide_assert(held <= tide_cell_credit(cell) && tide_cell_credit(cell) <= TIDE_CELL_SLOTS);
-    if (TIDE_LIKELY(held > 0)) {
-        if (TIDE_LIKELY(tide_buffer_plain(buffers, want->key))) {
-            slot = cell->slots[held - 1];
-            tide_cell_hold(cell, held - 1);
-        } else {
-            slot = tide_cell_find(buffers, cell, want);
-        }
+    tide_magazine *magazine = tide_magazine_known(buffers);
+    if (TIDE_UNLIKELY(magazine == NULL) || TIDE_UNLIKELY(!tide_magazine_enter(buffers, magazine)))
+        return false;
+    tide_cell *cell = tide_cell_at(magazine, bucket);
+    uint32_t held = cell->held;
+    tide_assert(held <= cell->room && cell->room <= TIDE_CELL_SLOTS);
+    if (TIDE_UNLIKELY(held == 0)) {
+        tide_magazine_leave(magazine);
+        return false;
     }
-    if (TIDE_LIKELY(slot != TIDE_NO_RECORD)) {
-        cell->counts.hits++;
-        cell->counts.asked += want->bytes;
-    }
+    *slot = cell->slots[held - 1];
+    cell->held = held - 1;
+    cell->counts.hits++;
+    cell->counts.asked += bytes;
     tide_magazine_leave(magazine);
-    return slot;
+    return true;
 }
 
-TIDE_COLD void tide_buffer_tell_hook(tide_buffers *buffers, tide_buffer_happening happening,
-                                     const tide_buffer_record *record, uint64_t stream, bool hit)
-{
-    tide_handle_tell(
-        buffers, &(tide_buffer_event){.happening = happening,
-                                      .slot = tide_handle_slot(
-                                          (uint32_t)(record - buffers->records), record->bucket),
-                                      .asked = record->asked,
-                                      .bytes = tide_handle_bytes(buffers, record),
-                                      .flags = tide_buffer_flags(record->key),
-                                      .stream = stream,
-                                      .hit = hit});
-}
-
-tide_buffer tide_buffer_hand_out(tide_buffers *buffers, const tide_magazine *magazine,
-                                 uint32_t slot, const tide_want *want, bool hit)
+tide_buffer tide_buffer_hand_out(tide_buffers *buffers, uint32_t slot, const tide_want *want,
+                                 bool hit)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
-    tide_assert(record->key == want->key && record->bucket >= want->bucket); /* borrowed */
+    tide_assert(record->key == want->key &&
+                tide_handle_bucket(record) >= want->bucket); /* borrowed */
     tide_assert(record->mark == NULL); /* the next use has been ordered after the last one */
-    size_t bytes = tide_handle_bytes(buffers, record);
+    size_t bytes = tide_handle_bytes(record);
     tide_assert(want->bytes <= bytes);
     record->asked = want->bytes;
-    tide_cell_own(buffers, tide_cell_for(magazine, record), record);
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, want->key)))
         tide_shim_live(record->data, bytes, bytes); /* all of it: tide_buffer_bytes says so */
-    if (TIDE_UNLIKELY(buffers->hook != NULL))
-        tide_buffer_tell_hook(buffers, TIDE_BUFFER_ACQUIRED, record, want->passing.number, hit);
-    return (tide_buffer){tide_handle_slot(slot, record->bucket), tide_handle_begin(record)};
+    tide_handle_tell(buffers, TIDE_BUFFER_ACQUIRED, slot, want->bytes, want->passing.number, hit);
+    return (tide_buffer){tide_handle_slot(slot, record->named), tide_handle_begin(record)};
 }
 
 tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *want, bool *hit)
 {
+    uint32_t slot = TIDE_NO_RECORD;
     tide_assert(want->key < TIDE_BUFFER_KEYS && want->bucket < TIDE_BUCKETS);
-    tide_magazine *magazine = tide_magazine_of(buffers);
-    uint32_t slot = buffer_take_cached(buffers, magazine, want);
-    *hit = true;
-    if (TIDE_UNLIKELY(slot == TIDE_NO_RECORD)) {
-        slot = tide_depot_acquire(buffers, magazine, want, hit);
-        if (slot == TIDE_NO_RECORD)
-            return tide_buffer_none;
-    }
-    return tide_buffer_hand_out(buffers, magazine, slot, want, *hit);
+    *hit =
+        want->key == buffers->key && buffer_take_quick(buffers, want->bytes, want->bucket, &slot);
+    if (!*hit)
+        slot = tide_depot_acquire(buffers, want, hit);
+    return slot != TIDE_NO_RECORD ? tide_buffer_hand_out(buffers, slot, want, *hit)
+                                  : tide_buffer_none;
 }
 
 static TIDE_COLD tide_buffer buffer_refuse_size(const tide_buffers *buffers, size_t bytes,
@@ -98,7 +75,7 @@ bool tide_buffer_want_own(tide_buffers *buffers, size_t bytes, const char *call,
     }
     *want = (tide_want){.bytes = bytes,
                         .key = buffers->key,
-                        .bucket = tide_bucket_of(buffers->policy, bytes),
+                        .bucket = tide_bucket_of(bytes),
                         .passing = {buffers->stream, buffers->stream_number},
                         .call = call};
     return TIDE_LIKELY(buffers->immediate) ||
@@ -121,30 +98,6 @@ static __attribute__((noinline)) tide_buffer buffer_acquire_any(tide_buffers *bu
     return buffer;
 }
 
-/* From the cell of the thread, where nothing else is to be done. False: go another way. */
-TIDE_INLINE bool buffer_take_quick(tide_buffers *buffers, size_t bytes, size_t bucket,
-                                   uint32_t *slot)
-{
-    uintptr_t thread = tide_magazine_thread();
-    tide_magazine *magazine = tide_magazine_at(buffers, thread);
-    if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
-        return false;
-    tide_cell *cell = &magazine->own[bucket];
-    uint32_t state = tide_magazine_enter_quick(buffers, magazine);
-    uint32_t held = tide_cell_held(cell);
-    if (TIDE_UNLIKELY((state & TIDE_STATE_KEEPS_OUT) != 0 || held == 0)) {
-        tide_magazine_leave(magazine);
-        return false;
-    }
-    *slot = cell->slots[held - 1];
-    tide_cell_hold(cell, held - 1);
-    cell->counts.hits++;
-    cell->counts.asked += bytes;
-    tide_magazine_leave(magazine);
-    tide_assert((state & TIDE_STATE_UNOWNED) != 0 || tide_handle_at(buffers, *slot)->owner == cell);
-    return true;
-}
-
 /* The bucket of a small size is looked up. False: there are no buffers, or none so large. */
 TIDE_INLINE bool buffer_find_bucket(const tide_buffers *buffers, size_t bytes, size_t *bucket)
 {
@@ -153,7 +106,7 @@ TIDE_INLINE bool buffer_find_bucket(const tide_buffers *buffers, size_t bytes, s
     if (TIDE_LIKELY(bytes <= TIDE_BUCKET_SMALL))
         *bucket = buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN];
     else if (TIDE_LIKELY(bytes <= TIDE_BUCKET_MAX))
-        *bucket = tide_bucket_of(buffers->policy, bytes);
+        *bucket = tide_bucket_of(bytes);
     else
         return false;
     return true;
@@ -168,7 +121,7 @@ TIDE_INLINE tide_buffer buffer_acquire_sized(tide_buffers *buffers, size_t bytes
                       !buffer_take_quick(buffers, bytes, bucket, &slot)))
         return buffer_acquire_any(buffers, bytes, pointer);
     tide_buffer_record *record = tide_handle_at(buffers, slot); /* `asked` is for hooks */
-    tide_assert(bytes <= tide_handle_bytes(buffers, record) && record->mark == NULL);
+    tide_assert(bytes <= tide_handle_bytes(record) && record->mark == NULL);
     if (pointer != NULL)
         *pointer = record->data;
     return (tide_buffer){tide_handle_slot(slot, (unsigned)bucket), tide_handle_begin(record)};
@@ -194,7 +147,7 @@ TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, 
         return buffer_refuse_size(buffers, bytes, call);
     tide_want want = {.bytes = bytes,
                       .key = tide_buffer_key(flags),
-                      .bucket = tide_bucket_of(buffers->policy, bytes),
+                      .bucket = tide_bucket_of(bytes),
                       .call = call};
     if (want.key == TIDE_BUFFER_KEYS) {
         tide_fail(TIDE_ERROR_ARGUMENT, call,
@@ -252,12 +205,12 @@ size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer)
 {
     const tide_buffer_record *record =
         tide_buffer_find_record(buffers, buffer, "tide_buffer_bytes");
-    return record != NULL ? tide_handle_bytes(buffers, record) : 0;
+    return record != NULL ? tide_handle_bytes(record) : 0;
 }
 
 size_t tide_buffers_round_up(const tide_buffers *buffers, size_t bytes)
 {
     if (buffers == NULL || bytes > TIDE_BUCKET_MAX)
         return 0;
-    return tide_bucket_bytes(buffers->policy, tide_bucket_of(buffers->policy, bytes));
+    return tide_bucket_bytes(tide_bucket_of(bytes));
 }

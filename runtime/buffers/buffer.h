@@ -18,15 +18,15 @@ bool tide_buffer_want_own(tide_buffers *buffers, size_t bytes, const char *call,
 tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *want, bool *hit);
 
 /* The buffer is this thread's alone, and becomes live. */
-tide_buffer tide_buffer_hand_out(tide_buffers *buffers, const tide_magazine *magazine,
-                                 uint32_t slot, const tide_want *want, bool hit);
+tide_buffer tide_buffer_hand_out(tide_buffers *buffers, uint32_t slot, const tide_want *want,
+                                 bool hit);
 
 /* ---- release ---- */
 
 /* As many of the handles, from the first on, as go into the thread's cells without a lock. */
 size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles, size_t count);
 
-/* By exchange, or to the depot, or refused. */
+/* Into a cell, to the depot, or refused. */
 tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, const char *call);
 
 /* Gives back a buffer that was acquired just now and is not handed out after all. Unlike a release
@@ -43,9 +43,6 @@ void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stre
 tide_status tide_buffer_refuse_handle(tide_buffers *buffers, tide_buffer handle, const char *call);
 
 /* ---- both ---- */
-
-void tide_buffer_tell_hook(tide_buffers *buffers, tide_buffer_happening happening,
-                           const tide_buffer_record *record, uint64_t stream, bool hit);
 
 /* Must checks forbid cached memory to the host? Only memory that no device uses. */
 static inline bool tide_buffer_poisoned(const tide_buffers *buffers, unsigned key)

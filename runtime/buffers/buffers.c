@@ -55,8 +55,7 @@ void tide_buffers_drop(tide_buffers *buffers)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-/* The child finds every instance whole: nobody was in its depot or in a magazine. Magazines of
- * threads that the child does not have stay, and misses find what is cached there. */
+/* The child finds every instance whole: nobody was in its depot or in a magazine. */
 static void buffers_before_fork(void)
 {
     for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
@@ -73,20 +72,13 @@ static void buffers_after_fork(void)
     }
 }
 
-/* A thread may have said that it was busy, before it found that it must wait. In the child it is
- * not there to take that back. */
 static void buffers_after_fork_in_child(void)
 {
     for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
-        for (tide_magazine *m = b->magazines; m != NULL; m = m->next) {
-            __atomic_store_n(&m->busy, 0, __ATOMIC_RELAXED);
-            if (!tide_magazine_is(m, tide_magazine_thread())) /* a new thread may look like it */
-                __atomic_store_n(&m->thread, 0, __ATOMIC_RELAXED);
-        }
-        tide_depot_forget_purge(b);
+        tide_magazines_inherit(b);
         b->inherited = true;
+        b->visitors = 0;
     }
-    tide_buffers_recount_visitors();
     buffers_after_fork();
 }
 
@@ -99,12 +91,6 @@ static tide_status buffers_validate_options(const tide_buffers_options *options)
 {
     const char *call = "tide_buffers_create";
     TIDE_FORWARD(tide_growth_check(options->growth_, call));
-    if ((unsigned)options->policy > TIDE_BUFFERS_LIST)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "policy is %d, most is %d",
-                         (int)options->policy, TIDE_BUFFERS_LIST);
-    if ((unsigned)options->purge > TIDE_BUFFERS_PURGE_STEPS)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "purge is %d, most is %d", (int)options->purge,
-                         TIDE_BUFFERS_PURGE_STEPS);
     if (tide_buffer_key(options->flags) == TIDE_BUFFER_KEYS)
         return tide_fail(TIDE_ERROR_ARGUMENT, call,
                          "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d",
@@ -117,15 +103,10 @@ static void buffers_set_bounds(tide_buffers *buffers, const tide_buffers_options
     buffers->bytes_max = options->bytes_max != 0
                              ? options->bytes_max
                              : (size_t)(tide_setting_get(TIDE_SETTING_buffers_bytes) * 1048576);
-    buffers->count_max = options->count_max != 0
-                             ? options->count_max
-                             : (uint32_t)tide_constant_get(TIDE_CONSTANT_buffers_count);
+    buffers->count_max = options->count_max != 0 ? options->count_max : TIDE_BUFFER_MAX;
     buffers->age_max = options->age_max != 0
                            ? options->age_max
                            : (uint32_t)tide_constant_get(TIDE_CONSTANT_buffers_age);
-    buffers->purge = options->purge != TIDE_BUFFERS_PURGE_AS_SET
-                         ? options->purge
-                         : (tide_buffers_purge)tide_constant_get(TIDE_CONSTANT_buffers_purge);
     if (tide_setting_get(TIDE_SETTING_disable) != 0)
         buffers->count_max = 0; /* nothing is cached */
 }
@@ -135,7 +116,6 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
 {
     snprintf(buffers->name, sizeof buffers->name, "%s",
              options->name != NULL ? options->name : "buffers");
-    buffers->policy = options->policy;
     buffers->flags = options->flags;
     buffers->key = tide_buffer_key(options->flags);
     buffers->copy = &tide_copy_own;
@@ -146,23 +126,9 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
     buffers->immediate = device == &tide_device_host;
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
     buffers->quick = buffers->immediate && !buffers->careful && options->hook == NULL;
-    buffers->record_free = buffers->purge_at = buffers->purge_next = TIDE_NO_RECORD;
+    buffers->record_free = TIDE_NO_RECORD;
     tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);
-}
-
-/* What a fast path looks up. */
-static void buffers_fill_tables(tide_buffers *buffers)
-{
-    buffers->state =
-        __atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED) ? 0 : TIDE_STATE_FENCED;
-    if (!buffers->quick)
-        buffers->state |= TIDE_STATE_UNOWNED;
-    for (size_t i = 0; i < TIDE_MAGAZINE_PLACES; i++)
-        buffers->places[i] = &tide_magazine_none;
-    for (size_t i = 0; i < sizeof buffers->small; i++)
-        buffers->small[i] = (uint8_t)tide_bucket_of(buffers->policy, i * TIDE_BUCKET_MIN);
-    _Static_assert(TIDE_BUCKETS <= UINT8_MAX, "a byte holds any bucket");
 }
 
 static tide_status buffers_find_stream(tide_buffers *buffers)
@@ -187,14 +153,10 @@ static tide_buffers *buffers_make(tide_device *device, const tide_buffers_option
     memset(buffers, 0, sizeof *buffers);
     buffers->records = records;
     buffers_set_options(buffers, device, options);
-    buffers_fill_tables(buffers);
+    for (size_t i = 0; i < sizeof buffers->small; i++)
+        buffers->small[i] = (uint8_t)tide_bucket_of(i * TIDE_BUCKET_MIN);
+    _Static_assert(TIDE_BUCKETS <= UINT8_MAX, "a byte holds any bucket");
     return buffers;
-}
-
-static void buffers_unmake_bucket(tide_depot_bucket *depot)
-{
-    tide_runs_free(depot);
-    tide_os_free(depot->tray);
 }
 
 static void buffers_unmake(tide_buffers *buffers)
@@ -203,7 +165,7 @@ static void buffers_unmake(tide_buffers *buffers)
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
     for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
         for (unsigned b = 0; buffers->depot[i] != NULL && b < TIDE_BUCKETS; b++)
-            buffers_unmake_bucket(&buffers->depot[i][b]);
+            tide_os_free(buffers->depot[i][b].slots);
         tide_os_free(buffers->depot[i]);
     }
     tide_os_unreserve(buffers->records, RECORDS_BYTES);
@@ -251,7 +213,6 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     const tide_buffers_options defaults = {0};
     options = options != NULL ? options : &defaults;
     tide_attach();
-    tide_fence_prepare();
     if (buffers_validate_options(options) != TIDE_OK)
         return NULL;
     tide_buffers *buffers = buffers_open(device != NULL ? device : &tide_device_host, options);
@@ -324,7 +285,6 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
         return NULL;
     }
     tide_attach(); /* which asks the linker: before the registry is locked */
-    tide_fence_prepare();
     if (tide_device_hold(device, call) != TIDE_OK)
         return NULL;
     tide_registry_lock();

@@ -5,18 +5,17 @@
 
 #include "runtime/buffers/buffer.h"
 
-/* As many as the thread's cell has, up to a full cell, and never for memory that needs an order. */
-static unsigned many_take_cached(tide_buffers *buffers, tide_magazine *magazine,
-                                 const tide_want *want, size_t count, uint32_t *slots)
+/* As many as the thread's cell has, up to a full cell. */
+static unsigned many_take_cached(const tide_buffers *buffers, const tide_want *want, size_t count,
+                                 uint32_t *slots)
 {
-    if (magazine == NULL || magazine->cells[want->key] == NULL ||
-        !tide_buffer_plain(buffers, want->key) || !tide_magazine_enter(magazine))
+    tide_magazine *magazine = tide_magazine_known(buffers);
+    if (magazine == NULL || !tide_magazine_enter(buffers, magazine))
         return 0;
-    tide_cell *cell = &magazine->cells[want->key][want->bucket];
-    unsigned held = tide_cell_held(cell), taken = count < held ? (unsigned)count : held;
+    tide_cell *cell = &magazine->cells[want->bucket];
+    unsigned taken = count < cell->held ? (unsigned)count : cell->held;
     for (unsigned i = 0; i < taken; i++)
-        slots[i] = cell->slots[held - 1 - i];
-    tide_cell_hold(cell, held - taken);
+        slots[i] = cell->slots[--cell->held];
     cell->counts.hits += taken;
     cell->counts.asked += taken * want->bytes;
     tide_magazine_leave(magazine);
@@ -35,12 +34,11 @@ tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t
         memset(out, 0, count * sizeof *out);
     if (!tide_buffer_want_own(buffers, bytes, call, &want))
         return tide_error_status();
-    tide_magazine *magazine = tide_magazine_of(buffers);
     for (size_t done = 0; done < count;) {
         uint32_t slots[TIDE_CELL_SLOTS];
-        unsigned taken = many_take_cached(buffers, magazine, &want, count - done, slots);
+        unsigned taken = many_take_cached(buffers, &want, count - done, slots);
         for (unsigned i = 0; i < taken; i++)
-            out[done++] = tide_buffer_hand_out(buffers, magazine, slots[i], &want, true);
+            out[done++] = tide_buffer_hand_out(buffers, slots[i], &want, true);
         if (done == count)
             break;
         out[done] =

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A buffer is released. The fast path is a release that the thread's cell has an idle credit for.
- * It takes no lock. While each buffer of the instance is released by the thread that acquired it,
- * it is plain loads and stores. After that it has one atomic exchange, of the generation. */
+/* A buffer is released. The fast path is a release that the thread's cell has room for: plain loads
+ * and stores, no lock. */
 #include "runtime/base/os.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffer.h"
@@ -30,57 +29,12 @@ TIDE_COLD tide_status tide_buffer_refuse_handle(tide_buffers *buffers, tide_buff
                      since > 1 ? ", and its memory acquired again since" : "");
 }
 
-/* ---- the handle ends ------------------------------------------------------------------------ */
-
-/* Others may release what this thread acquired, from now on. */
-static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
-{
-    tide_lock_take(&buffers->mutex);
-    if (tide_buffers_owned(buffers)) {
-        tide_magazines_stop(buffers);
-        __atomic_store_n(&buffers->state, buffers->state | TIDE_STATE_UNOWNED, __ATOMIC_RELEASE);
-        tide_magazines_resume(buffers);
-    }
-    tide_lock_let_go(&buffers->mutex);
-}
-
-/* The handle ends here, by exchange: of all who try with one handle exactly one succeeds
- * (runtime/buffers/store/instance.h, 4). */
-static bool release_end_handle(tide_buffers *buffers, tide_buffer_record *record,
-                               tide_buffer handle)
-{
-    if (tide_buffers_owned(buffers)) {
-        const void *owner = __atomic_load_n(&record->owner, __ATOMIC_RELAXED);
-        if (owner != NULL && owner != tide_cell_for(tide_magazine_of(buffers), record))
-            release_end_ownership(buffers);
-    }
-    return tide_handle_end(record, handle);
-}
-
 /* ---- the cold side -------------------------------------------------------------------------- */
-
-/* Into the cell of the thread, if that has an idle credit for it. */
-TIDE_INLINE bool release_put_into_cell(tide_magazine *magazine, uint32_t slot, unsigned key,
-                                       unsigned bucket)
-{
-    if (TIDE_UNLIKELY(magazine == NULL || magazine->cells[key] == NULL) ||
-        TIDE_UNLIKELY(!tide_magazine_enter(magazine)))
-        return false;
-    tide_cell *cell = &magazine->cells[key][bucket];
-    unsigned held = tide_cell_held(cell);
-    bool room = held < tide_cell_credit(cell);
-    if (TIDE_LIKELY(room)) {
-        tide_cell_push(magazine->buffers, cell, slot);
-        cell->counts.releases++;
-    }
-    tide_magazine_leave(magazine);
-    return room;
-}
 
 /* Its handle has ended: the record is this thread's alone now. `mark`: of its last use, if there
  * could be one. */
-TIDE_INLINE void release_ended(tide_buffers *buffers, tide_buffer_record *record,
-                               const tide_hand_over *passing, void *mark)
+static void release_ended(tide_buffers *buffers, tide_buffer_record *record,
+                          const tide_hand_over *passing, void *mark)
 {
     uint32_t slot = (uint32_t)(record - buffers->records);
     tide_assert(!tide_handle_live(record) && record->mark == NULL);
@@ -90,13 +44,10 @@ TIDE_INLINE void release_ended(tide_buffers *buffers, tide_buffer_record *record
         keep = tide_hand_over_keeps(buffers, record->key, passing, mark);
     }
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, record->key)))
-        tide_shim_dead(record->data, tide_handle_bytes(buffers, record));
-    if (TIDE_UNLIKELY(buffers->hook != NULL))
-        tide_buffer_tell_hook(buffers, TIDE_BUFFER_RELEASED, record, passing->number, false);
+        tide_shim_dead(record->data, tide_handle_bytes(record));
+    tide_handle_tell(buffers, TIDE_BUFFER_RELEASED, slot, record->asked, passing->number, false);
     record->tick = tide_buffers_now();
-    tide_magazine *magazine = tide_magazine_of(buffers);
-    if (TIDE_UNLIKELY(!keep || !release_put_into_cell(magazine, slot, record->key, record->bucket)))
-        tide_depot_release(buffers, magazine, slot, passing, keep);
+    tide_depot_release(buffers, slot, passing, keep);
 }
 
 /* Not kept: on a lost device, or since the stream's own order is all there is. */
@@ -104,10 +55,9 @@ static tide_status release_give_up(tide_buffers *buffers, tide_buffer_record *re
                                    tide_buffer handle, void *stream, const char *call)
 {
     uint32_t slot = (uint32_t)(record - buffers->records);
-    if (!release_end_handle(buffers, record, handle))
+    if (!tide_handle_end(record, handle))
         return tide_buffer_refuse_handle(buffers, handle, call);
-    tide_depot_release(buffers, tide_magazine_of(buffers), slot,
-                       &(tide_hand_over){.stream = stream}, false);
+    tide_depot_release(buffers, slot, &(tide_hand_over){.stream = stream}, false);
     return TIDE_OK;
 }
 
@@ -165,7 +115,7 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
     TIDE_FORWARD(tide_hand_over_find(buffers, key, stream, &passing, call));
     if (!plain)
         TIDE_FORWARD(tide_hand_over_mark(buffers, key, &passing, call, &mark));
-    if (!release_end_handle(buffers, record, handle)) {
+    if (!tide_handle_end(record, handle)) {
         if (mark != NULL)
             device->methods->mark_drop(device, mark);
         return tide_buffer_refuse_handle(buffers, handle, call);
@@ -181,7 +131,7 @@ tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, c
         return tide_error_status();
     if (TIDE_UNLIKELY(!buffers->immediate))
         return release_ordered(buffers, record, buffer, buffers->stream, call);
-    if (TIDE_UNLIKELY(!release_end_handle(buffers, record, buffer)))
+    if (TIDE_UNLIKELY(!tide_handle_end(record, buffer)))
         return tide_buffer_refuse_handle(buffers, buffer, call);
     release_ended(buffers, record, &(tide_hand_over){buffers->stream, buffers->stream_number},
                   NULL);
@@ -190,104 +140,55 @@ tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, c
 
 /* ---- the fast path -------------------------------------------------------------------------- */
 
-/* The buffer, whose handle has ended, comes to the cell, which has `held`, and room. */
-TIDE_INLINE void release_push(tide_cell *cell, unsigned held, tide_buffer_record *record,
-                              tide_buffer handle)
+/* In the thread's magazine. Only buffers of the instance's own key go this way: of others the handle
+ * says more than the bucket. False: nothing has changed. */
+TIDE_INLINE bool release_quick(tide_buffers *buffers, tide_magazine *magazine, tide_buffer handle)
 {
-    tide_assert(record->mark == NULL && held < tide_cell_credit(cell));
-    record->tick = tide_buffers_now();
-    cell->slots[held] = (uint32_t)handle.slot;
-    tide_cell_hold(cell, held + 1);
-    cell->counts.releases++;
-}
-
-/* In the thread's magazine, of an owned instance: the generation is read first, then the owner
- * (runtime/buffers/store/instance.h, 4). If that is the cell to which the handle's bucket leads,
- * the bucket is the record's, too. False: nothing has changed. */
-TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magazine,
-                               tide_buffer handle)
-{
-    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
     size_t bucket = handle.slot >> TIDE_HANDLE_BUCKET;
-    if (TIDE_UNLIKELY(bucket >= TIDE_BUCKETS))
+    if (TIDE_UNLIKELY(!tide_handle_named(buffers, handle)) || TIDE_UNLIKELY(bucket >= TIDE_BUCKETS))
         return false;
-    tide_cell *cell = &magazine->own[bucket];
+    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
     if (TIDE_UNLIKELY((handle.generation & 1) == 0) ||
         TIDE_UNLIKELY(__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) !=
                       handle.generation) ||
-        TIDE_UNLIKELY(__atomic_load_n(&record->owner, __ATOMIC_RELAXED) != cell))
-        return false;
-    tide_assert(tide_handle_fits(record, handle) && record->key == buffers->key);
-    unsigned held = tide_cell_held(cell);
-    if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)))
-        return false;
-    __atomic_store_n(&record->generation, handle.generation + 1, __ATOMIC_RELEASE);
-    release_push(cell, held, record, handle);
-    return true;
-}
-
-/* In the thread's magazine, by exchange. Only buffers of the instance's own key go this way. What
- * kind of buffer the record serves is read before: if it serves another by now, the handle is no
- * good. False: nothing has changed. */
-TIDE_INLINE bool release_exchanged(tide_buffers *buffers, const tide_magazine *magazine,
-                                   tide_buffer handle)
-{
-    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    if (TIDE_UNLIKELY(__atomic_load_n(&record->key, __ATOMIC_RELAXED) != buffers->key) ||
         TIDE_UNLIKELY(!tide_handle_fits(record, handle)))
         return false;
-    tide_cell *cell = &magazine->own[handle.slot >> TIDE_HANDLE_BUCKET];
-    unsigned held = tide_cell_held(cell);
-    if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)) ||
-        TIDE_UNLIKELY(!tide_handle_end(record, handle)))
+    tide_cell *cell = tide_cell_at(magazine, bucket);
+    uint32_t held = cell->held;
+    if (TIDE_UNLIKELY(held >= cell->room))
         return false;
-    release_push(cell, held, record, handle);
+    tide_assert(tide_handle_good(record, handle) && record->mark == NULL);
+    tide_assert(record->key == buffers->key);
+    __atomic_store_n(&record->generation, handle.generation + 1, __ATOMIC_RELEASE);
+    record->tick = tide_buffers_now();
+    cell->slots[held] = (uint32_t)handle.slot;
+    cell->held = held + 1;
+    cell->counts.releases++;
     return true;
 }
 
 size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles, size_t count)
 {
-    tide_magazine *magazine = buffers != NULL && buffers->quick ? tide_magazine_of(buffers) : NULL;
-    if (magazine == NULL || magazine->own == NULL || !tide_magazine_enter(magazine))
-        return 0;
-    bool owned = tide_buffers_owned(buffers); /* nobody ends that while the thread is in there */
+    tide_magazine *magazine = tide_magazine_known(buffers);
     size_t done = 0;
-    while (done < count && tide_handle_named(buffers, handles[done]) &&
-           (owned ? release_owned(buffers, magazine, handles[done])
-                  : release_exchanged(buffers, magazine, handles[done])))
+    if (magazine == NULL || !tide_magazine_enter(buffers, magazine))
+        return 0;
+    while (done < count && release_quick(buffers, magazine, handles[done]))
         done++;
     tide_magazine_leave(magazine);
     return done;
 }
 
-/* The thread is in its magazine, which it must leave, or must exchange there. Not inlined, so that
- * the fast path has no register to save. */
-static __attribute__((noinline)) tide_status release_unless_stopped(tide_buffers *buffers,
-                                                                    tide_magazine *magazine,
-                                                                    tide_buffer buffer,
-                                                                    uint32_t state)
-{
-    bool done = (state & TIDE_STATE_KEEPS_OUT) == 0 && release_exchanged(buffers, magazine, buffer);
-    tide_magazine_leave(magazine);
-    return TIDE_LIKELY(done) ? TIDE_OK
-                             : tide_buffer_release_any(buffers, buffer, "tide_buffer_release");
-}
-
 tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
 {
-    const char *call = "tide_buffer_release";
-    uintptr_t thread = tide_magazine_thread();
-    if (TIDE_UNLIKELY(buffers == NULL || !tide_handle_named(buffers, buffer)))
-        return tide_buffer_release_any(buffers, buffer, call);
-    tide_magazine *magazine = tide_magazine_at(buffers, thread);
-    if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
-        return tide_buffer_release_any(buffers, buffer, call);
-    uint32_t state = tide_magazine_enter_quick(buffers, magazine);
-    if (TIDE_UNLIKELY(state != 0))
-        return release_unless_stopped(buffers, magazine, buffer, state);
-    bool done = release_owned(buffers, magazine, buffer);
-    tide_magazine_leave(magazine);
-    return TIDE_LIKELY(done) ? TIDE_OK : tide_buffer_release_any(buffers, buffer, call);
+    tide_magazine *magazine = TIDE_LIKELY(buffers != NULL) ? tide_magazine_known(buffers) : NULL;
+    if (TIDE_LIKELY(magazine != NULL) && TIDE_LIKELY(tide_magazine_enter(buffers, magazine))) {
+        bool done = release_quick(buffers, magazine, buffer);
+        tide_magazine_leave(magazine);
+        if (TIDE_LIKELY(done))
+            return TIDE_OK;
+    }
+    return tide_buffer_release_any(buffers, buffer, "tide_buffer_release");
 }
 
 tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer, void *stream)

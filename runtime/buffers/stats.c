@@ -19,24 +19,21 @@ static void stats_add_counts(tide_bucket_statistics *out, const tide_buffer_coun
 static tide_bucket_statistics stats_of_bucket(const tide_buffers *buffers, unsigned key,
                                               unsigned bucket)
 {
-    tide_assert(tide_buffers_stopped(buffers));
+    tide_assert(buffers->stopped == 1);
     const tide_depot_bucket *depot = &buffers->depot[key][bucket];
-    tide_bucket_statistics out = {.bytes = tide_bucket_bytes(buffers->policy, bucket),
+    tide_bucket_statistics out = {.bytes = tide_bucket_bytes(bucket),
                                   .flags = tide_buffer_flags(key),
                                   .cached = depot->cached,
                                   .misses = depot->misses,
                                   .dropped = depot->dropped};
     stats_add_counts(&out, &depot->counts);
-    for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
-        if (m->cells[key] == NULL)
-            continue;
-        stats_add_counts(&out, &m->cells[key][bucket].counts);
-        tide_assert(tide_cell_held(&m->cells[key][bucket]) <=
-                    tide_cell_credit(&m->cells[key][bucket]));
-        out.cached += tide_cell_held(&m->cells[key][bucket]);
+    for (const tide_magazine *m = key == buffers->key ? buffers->magazines : NULL; m != NULL;
+         m = m->next) {
+        stats_add_counts(&out, &m->cells[bucket].counts);
+        out.cached += m->cells[bucket].held;
     }
-    tide_assert(out.hits + out.misses >= out.releases && out.cached <= depot->permits);
-    tide_assert(depot->permits <= buffers->count_max && out.dropped <= out.releases);
+    tide_assert(out.hits + out.misses >= out.releases && out.dropped <= out.releases);
+    tide_assert(depot->cached <= buffers->count_max);
     out.live = (size_t)(out.hits + out.misses - out.releases);
     return out;
 }
@@ -59,9 +56,8 @@ static void stats_add_total(tide_buffers_statistics *out, const tide_bucket_stat
 static void stats_add_all(const tide_buffers *buffers, tide_buffers_statistics *out,
                           tide_bucket_statistics *buckets, size_t room)
 {
-    unsigned count = tide_bucket_count(buffers->policy);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++) {
-        for (unsigned b = 0; buffers->depot[key] != NULL && b < count; b++) {
+        for (unsigned b = 0; buffers->depot[key] != NULL && b < TIDE_BUCKETS; b++) {
             tide_bucket_statistics bucket = stats_of_bucket(buffers, key, b);
             if (bucket.hits + bucket.misses == 0)
                 continue;
@@ -96,8 +92,8 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
     out->failed = buffers->failed;
     out->bytes_high = buffers->bytes_high;
     stats_add_all(buffers, out, buckets, room);
-    tide_assert(out->bytes_cached <= buffers->bytes_permitted &&
-                buffers->bytes_permitted <= buffers->bytes_max);
+    tide_assert(buffers->bytes_cached <= out->bytes_cached &&
+                buffers->bytes_cached <= buffers->bytes_max);
     tide_magazines_resume(buffers);
     tide_lock_let_go(&buffers->mutex);
     out->hit_rate = stats_ratio(out->hits, out->hits + out->misses);

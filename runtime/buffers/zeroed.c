@@ -17,8 +17,7 @@ static void zeroed_clear_host(const tide_buffers *buffers, void *data, size_t as
         memset(data, 0, asked);
         return;
     }
-    bool mapped = tide_bucket_bytes(buffers->policy, tide_bucket_of(buffers->policy, asked)) >=
-                  TIDE_HOST_MAPPED_FROM;
+    bool mapped = tide_bucket_bytes(tide_bucket_of(asked)) >= TIDE_HOST_MAPPED_FROM;
     if (mapped && !hit)
         return;
     if (!mapped || asked < RENEW_FROM || !tide_os_renew(data, asked))

@@ -55,7 +55,7 @@ tide_status tide_ipc_export_buffer(tide_buffers *buffers, tide_buffer buffer, ti
     const tide_buffer_record *record = tide_handle_of(buffers, buffer);
     if (tide_buffer_kind(record->key) != TIDE_BUFFER_IPC)
         return ipc_refuse_kind(buffers->name, call);
-    return ipc_describe(buffers->device, data, tide_handle_bytes(buffers, record), data, call, out);
+    return ipc_describe(buffers->device, data, tide_handle_bytes(record), data, call, out);
 }
 
 /* Memory of a slot: its own, or what a consumer outside or a graph holds, too, and that is the

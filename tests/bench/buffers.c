@@ -26,29 +26,24 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shared {
     tide_buffers *buffers;
     uint32_t users;
-} shared[3];
+} shared;
 
-static tide_buffers *join(tide_buffers_policy policy)
+static tide_buffers *join(void)
 {
-    struct shared *s = &shared[policy];
     pthread_mutex_lock(&lock);
-    if (s->users++ == 0)
-        s->buffers = tide_buffers_create(NULL, &(tide_buffers_options){.policy = policy});
+    if (shared.users++ == 0)
+        shared.buffers = tide_buffers_create(NULL, NULL);
     pthread_mutex_unlock(&lock);
-    if (s->buffers == NULL)
+    if (shared.buffers == NULL)
         bench_die("%s", tide_error_message());
-    return s->buffers;
+    return shared.buffers;
 }
 
-static void part(tide_buffers *buffers)
+static void part(void)
 {
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < 3; i++)
-        if (shared[i].buffers == buffers && --shared[i].users == 0) {
-            if (tide_buffers_destroy(buffers) != TIDE_OK)
-                bench_complain("%s", tide_error_message());
-            shared[i].buffers = NULL;
-        }
+    if (--shared.users == 0 && tide_buffers_destroy(shared.buffers) != TIDE_OK)
+        bench_complain("%s", tide_error_message());
     pthread_mutex_unlock(&lock);
 }
 
@@ -120,11 +115,11 @@ static void prove_malloc(void *state, uint64_t operations)
 /* ---- made and verified
  * --------------------------------------------------------------------------- */
 
-static void *setup_buffers(const bench_case *job, tide_buffers_policy policy)
+static void *setup_buffers(const bench_case *job)
 {
     buffers_state *s = bench_state_make(sizeof *s);
     s->sizes = job->sizes;
-    s->buffers = join(policy);
+    s->buffers = join();
     return s;
 }
 
@@ -161,17 +156,9 @@ static void teardown(void *state)
 {
     buffers_state *s = state;
     if (s->buffers != NULL)
-        part(s->buffers);
+        part();
     bench_state_free(s, sizeof *s);
 }
-
-#define BUFFERS_VARIANT(name, label, policy)                                             \
-    static void *name##_setup(const bench_case *job)                                     \
-    {                                                                                    \
-        return setup_buffers(job, policy);                                               \
-    }                                                                                    \
-    static const bench_variant name = {label,       NULL,   name##_setup, prove_buffers, \
-                                       run_buffers, verify, teardown,     NULL};
 
 #define MALLOC_VARIANT(peer)                                                                   \
     static void *peer##_setup(const bench_case *job)                                           \
@@ -182,14 +169,14 @@ static void teardown(void *state)
         #peer, BENCH_MISSING_##peer, peer##_setup, prove_malloc, run_malloc, verify, teardown, \
         NULL};
 
-BUFFERS_VARIANT(steps, "tide-steps", TIDE_BUFFERS_STEPS)
-BUFFERS_VARIANT(powers, "tide-powers", TIDE_BUFFERS_POWERS)
-BUFFERS_VARIANT(list, "tide-list", TIDE_BUFFERS_LIST)
+static const bench_variant tide = {"tide",      NULL,   setup_buffers, prove_buffers,
+                                   run_buffers, verify, teardown,      NULL};
+
 MALLOC_VARIANT(glibc)
 MALLOC_VARIANT(jemalloc)
 MALLOC_VARIANT(mimalloc)
 MALLOC_VARIANT(tcmalloc)
 MALLOC_VARIANT(tbb)
 
-const bench_variant *const bench_buffers_variants[] = {
-    &steps, &powers, &list, &glibc, &jemalloc, &mimalloc, &tcmalloc, &tbb, NULL};
+const bench_variant *const bench_buffers_variants[] = {&tide,     &glibc, &jemalloc, &mimalloc,
+                                                       &tcmalloc, &tbb,   NULL};

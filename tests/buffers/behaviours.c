@@ -182,7 +182,7 @@ static void a_full_bucket_drops_and_counts(void **state)
     assert_int_equal(s.live, 0);
     assert_int_equal(s.bytes_cached, 16 * KIB);
     assert_int_equal(s.bytes_high, 40 * KIB);
-    cycle(buffers, 5, 2000); /* another bucket has permits of its own */
+    cycle(buffers, 5, 2000); /* another bucket has a bound of its own */
     assert_int_equal(stats_of(buffers).cached, 21);
     cycle(buffers, 16, 1000);
     s = stats_of(buffers);
@@ -199,7 +199,7 @@ static void a_cache_full_by_bytes_drops_and_counts(void **state)
     tide_buffers_statistics s = stats_of(buffers);
     assert_int_equal(s.bytes_cached, 10 * KIB);
     assert_int_equal(s.dropped, 2);
-    tide_buffer one = acquired(buffers, 1000); /* its permit is free for any other bucket */
+    tide_buffer one = acquired(buffers, 1000); /* its room is free for any other bucket */
     cycle(buffers, 1, 512);
     assert_int_equal(stats_of(buffers).dropped, 2);
     expect_ok(tide_buffer_release(buffers, one));
@@ -211,7 +211,6 @@ static void a_cache_full_by_bytes_drops_and_counts(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* A thread that acquired many keeps no permits that another needs. */
 static void *release_all(void *argument)
 {
     struct {
@@ -315,9 +314,9 @@ static void one_instance_under_pressure_empties_the_others_of_its_device(void **
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* ---- policies ------------------------------------------------------------------------------- */
+/* ---- sizes ---------------------------------------------------------------------------------- */
 
-static void the_default_wastes_less_than_a_quarter(void **state)
+static void a_buffer_wastes_less_than_a_quarter(void **state)
 {
     (void)state;
     tide_buffers *buffers = made(NULL);
@@ -331,39 +330,26 @@ static void the_default_wastes_less_than_a_quarter(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-static void expect_tight(tide_buffers_policy policy, size_t bytes, double most)
+static void expect_tight(size_t bytes, double most)
 {
-    unsigned bucket = tide_bucket_of(policy, bytes);
-    size_t got = tide_bucket_bytes(policy, bucket);
+    unsigned bucket = tide_bucket_of(bytes);
+    size_t got = tide_bucket_bytes(bucket);
     assert_true(bucket < TIDE_BUCKETS && got >= bytes && got % TIDE_BUCKET_MIN == 0);
-    assert_true(bucket == 0 || tide_bucket_bytes(policy, bucket - 1) < bytes);
-    assert_int_equal(tide_bucket_of(policy, got), bucket);
-    assert_true((double)got <= most * (double)bytes || got <= 1024);
+    assert_true(bucket == 0 || tide_bucket_bytes(bucket - 1) < bytes);
+    assert_int_equal(tide_bucket_of(got), bucket);
+    assert_true((double)got <= most * (double)bytes || got <= 256);
 }
 
 static void every_size_gets_the_smallest_bucket_that_holds_it(void **state)
 {
     (void)state;
-    static const double most[] = {
-        [TIDE_BUFFERS_STEPS] = 1.25, [TIDE_BUFFERS_POWERS] = 2, [TIDE_BUFFERS_LIST] = 4};
-    for (tide_buffers_policy p = TIDE_BUFFERS_STEPS; p <= TIDE_BUFFERS_LIST; p++) {
-        for (size_t bytes = 0; bytes < 100000; bytes++)
-            expect_tight(p, bytes, most[p]);
-        for (unsigned shift = 10; shift < 46; shift++)
-            for (int off = -2; off <= 2; off++)
-                for (size_t quarter = 4; quarter < 8; quarter++)
-                    expect_tight(p, (quarter << shift >> 2) + (size_t)off, most[p]);
-        expect_tight(p, TIDE_BUCKET_MAX, 1);
-    }
-}
-
-static void the_list_is_the_list(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 10; i++)
-        assert_int_equal(tide_bucket_bytes(TIDE_BUFFERS_LIST, i), (size_t)KIB << 2 * i);
-    assert_int_equal(tide_bucket_bytes(TIDE_BUFFERS_LIST, 10), (size_t)512 * MIB);
-    assert_int_equal(tide_bucket_of(TIDE_BUFFERS_LIST, (size_t)256 * MIB + 1), 10);
+    for (size_t bytes = 0; bytes < 100000; bytes++)
+        expect_tight(bytes, 1.25);
+    for (unsigned shift = 10; shift < 46; shift++)
+        for (int off = -2; off <= 2; off++)
+            for (size_t quarter = 4; quarter < 8; quarter++)
+                expect_tight((quarter << shift >> 2) + (size_t)off, 1.25);
+    expect_tight(TIDE_BUCKET_MAX, 1);
 }
 
 static void a_hit_never_shows_the_size_of_the_last_holder(void **state)
@@ -401,8 +387,6 @@ static void bad_arguments_are_refused(void **state)
     (void)state;
     tide_buffers *buffers = made(NULL);
     int not_a_stream = 0;
-    assert_null(tide_buffers_create(NULL, &(tide_buffers_options){.policy = 3}));
-    expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "policy is 3");
     assert_null(tide_buffers_create(NULL, &(tide_buffers_options){.flags = 7}));
     expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "0x7");
     assert_null(tide_buffers_create(NULL, &(tide_buffers_options){.stream = &not_a_stream}));
@@ -693,9 +677,8 @@ int main(void)
         cmocka_unit_test(without_memory_the_cache_is_given_back_and_the_system_asked_again),
         cmocka_unit_test(when_that_does_not_help_the_error_is_clear),
         cmocka_unit_test(one_instance_under_pressure_empties_the_others_of_its_device),
-        cmocka_unit_test(the_default_wastes_less_than_a_quarter),
+        cmocka_unit_test(a_buffer_wastes_less_than_a_quarter),
         cmocka_unit_test(every_size_gets_the_smallest_bucket_that_holds_it),
-        cmocka_unit_test(the_list_is_the_list),
         cmocka_unit_test(a_hit_never_shows_the_size_of_the_last_holder),
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
         cmocka_unit_test(bad_arguments_are_refused),

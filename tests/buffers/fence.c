@@ -60,7 +60,6 @@ static unsigned long blind_rounds(unsigned long rounds, void (*turn)(void))
     words w = {.rounds = rounds};
     pthread_t thread;
     time_t begun = time(NULL);
-    tide_fence_prepare();
     assert_int_equal(pthread_create(&thread, NULL, be_frequent, &w), 0);
     for (uint32_t i = 0;; i++) {
         bool over = is_enough(&w, i, begun);
@@ -105,17 +104,14 @@ static void forbid_membarrier(void)
         _exit(3); /* it is not forbidden */
 }
 
-/* The other side must have a full fence from then on: whether a light one happens to do is a matter
- * of nanoseconds. In a child: nobody gets such a call back. */
+/* In a child: nobody gets such a call back. */
 static void it_is_the_same_once_the_call_is_forbidden(void **state)
 {
     (void)state;
     pid_t child = fork_child(100);
     if (child == 0) {
-        tide_fence_prepare();
-        bool light = tide_fence_asymmetric;
         unsigned long blind = blind_rounds(scaled(5000, 100), forbid_membarrier);
-        _exit(blind != 0 ? 1 : light && tide_fence_asymmetric ? 2 : 0);
+        _exit(blind != 0 ? 1 : 0);
     }
     int status = wait_for_child(child);
     if (status == 77) {
@@ -125,21 +121,11 @@ static void it_is_the_same_once_the_call_is_forbidden(void **state)
     assert_int_equal(status, 0);
 }
 
-static void it_is_the_same_where_the_system_has_no_such_call(void **state)
-{
-    bool before = tide_fence_asymmetric;
-    tide_fence_asymmetric = false;
-    one_of_two_always_sees_the_other(state);
-    tide_fence_asymmetric = before;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_two_always_sees_the_other),
         cmocka_unit_test(it_is_the_same_once_the_call_is_forbidden),
-        cmocka_unit_test(it_is_the_same_where_the_system_has_no_such_call),
     };
-    tide_fence_prepare();
     return cmocka_run_group_tests_name("the fence", tests, NULL, NULL);
 }

@@ -16,8 +16,6 @@
 #include <tidepool/upkeep.h>
 
 #include "runtime/base/test_hooks.h"
-#include "runtime/buffers/store/magazine.h"
-#include "tests/cancelled.h"
 #include "tests/watchdog.h"
 
 enum { CACHED = 5, SIZE = 4096 };
@@ -141,95 +139,6 @@ static void a_hook_takes_the_programs_lock_while_destroy_frees(void **state)
     hooks_in_a_child(hooks_leave_to_destroy, CACHED);
 }
 
-/* ---- cancelled ------------------------------------------------------------------------------ */
-
-typedef struct hooks_cancelled {
-    tide_buffers *buffers;
-    unsigned calls, steps; /* of the hook; that the thread came through */
-} hooks_cancelled;
-
-static void hooks_reach_point(const tide_buffer_event *event, void *user)
-{
-    (void)event;
-    ((hooks_cancelled *)user)->calls++;
-    pthread_testcancel();
-}
-
-/* Cancelled before it begins: the next point of cancellation is the hook's. */
-static void *hooks_use_cancelled(void *argument)
-{
-    hooks_cancelled *c = argument;
-    pthread_cancel(pthread_self());
-    tide_buffer b = tide_buffer_acquire(c->buffers, SIZE); /* allocated, acquired */
-    c->steps += b.generation != 0;
-    c->steps += tide_buffer_release(c->buffers, b) == TIDE_OK; /* released */
-    b = tide_buffer_acquire(c->buffers, SIZE);                 /* acquired */
-    c->steps += b.generation != 0;
-    c->steps += tide_buffer_release(c->buffers, b) == TIDE_OK; /* released */
-    c->steps += tide_buffers_trim(c->buffers, 0).slots == 1;   /* freed */
-    pthread_testcancel();
-    c->steps = 100;
-    return NULL;
-}
-
-/* ---- cancelled while it waits ---------------------------------------------------------------- */
-
-static bool hooks_inside; /* atomic: the other thread is in its magazine */
-
-static void *hooks_stay_in_magazine(void *buffers)
-{
-    CHILD_MUST(tide_buffer_release(buffers, tide_buffer_acquire(buffers, SIZE)) == TIDE_OK);
-    tide_magazine *own = tide_magazine_of(buffers);
-    CHILD_MUST(own != NULL && tide_magazine_enter(own));
-    __atomic_store_n(&hooks_inside, true, __ATOMIC_RELEASE);
-    usleep(50000); /* the trim waits by now, most likely, with the mutex of the buffers */
-    tide_magazine_leave(own);
-    return buffers;
-}
-
-static tide_buffers *hooks_trimmed;
-
-static void hooks_trim_beside(void)
-{
-    while (!__atomic_load_n(&hooks_inside, __ATOMIC_ACQUIRE))
-        sched_yield();
-    (void)tide_buffers_trim(hooks_trimmed, 0);
-}
-
-/* It would leave the mutex behind, and the instance could never end. */
-static void a_thread_is_not_cancelled_while_it_waits_for_a_magazine(void **state)
-{
-    static const cancelled_operation trim = {"a trim that waits", hooks_trim_beside};
-    (void)state;
-    pthread_t thread;
-    play("a trim waits for a magazine");
-    hooks_trimmed = made(NULL);
-    assert_int_equal(pthread_create(&thread, NULL, hooks_stay_in_magazine, hooks_trimmed), 0);
-    expect_not_cancelled_in(&trim, NULL, NULL);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    expect_ok(tide_buffers_destroy(hooks_trimmed));
-    play(NULL);
-}
-
-/* It would take a buffer along that is in no list, and the instance could never end. */
-static void a_thread_is_not_cancelled_in_a_hook(void **state)
-{
-    (void)state;
-    hooks_cancelled c = {0};
-    c.buffers = made(&(tide_buffers_options){.hook = hooks_reach_point, .user = &c});
-    pthread_t thread;
-    void *result = NULL;
-    assert_int_equal(pthread_create(&thread, NULL, hooks_use_cancelled, &c), 0);
-    assert_int_equal(pthread_join(thread, &result), 0);
-    assert_ptr_equal(result, PTHREAD_CANCELED);
-    assert_int_equal(c.steps, 5);
-    assert_int_equal(c.calls, 6);
-    tide_buffers_statistics s = stats_of(c.buffers);
-    assert_int_equal(s.live, 0);
-    assert_int_equal(s.misses, s.cached + s.trimmed);
-    expect_ok(tide_buffers_destroy(c.buffers));
-}
-
 /* ---- the pool that draws from them ---------------------------------------------------------- */
 
 static struct {
@@ -331,8 +240,6 @@ int main(void)
         cmocka_unit_test(a_hook_takes_the_programs_lock_while_age_frees),
         cmocka_unit_test(a_hook_takes_the_programs_lock_while_pressure_frees),
         cmocka_unit_test(a_hook_takes_the_programs_lock_while_destroy_frees),
-        cmocka_unit_test(a_thread_is_not_cancelled_in_a_hook),
-        cmocka_unit_test(a_thread_is_not_cancelled_while_it_waits_for_a_magazine),
         cmocka_unit_test(instances_end_while_others_age_them),
     };
     return cmocka_run_group_tests_name("hooks of buffers", tests, NULL, NULL);

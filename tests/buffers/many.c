@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers found by their address, many at once, zeroed; and who may release without an exchange. */
+/* Buffers found by their address, many at once, zeroed. */
 #define _GNU_SOURCE
 #include "bed.h"
 
@@ -270,7 +270,7 @@ typedef struct batcher {
     size_t number;
 } batcher;
 
-/* Each acquires a batch, and both release both at the same time: each handle goes once. */
+/* Each acquires a batch, releases the other's, and then finds that its own is gone. */
 static void *batch_with_another(void *argument)
 {
     const batcher *me = argument;
@@ -285,8 +285,8 @@ static void *batch_with_another(void *argument)
             const tide_buffer *other = b->handles[(me->number + 1 + turn) % 2];
             (void)tide_buffer_release_many(b->buffers, other, BATCH / 2);
             (void)tide_buffer_release_many(b->buffers, other + BATCH / 2, BATCH - BATCH / 2);
+            pthread_barrier_wait(&b->barrier);
         }
-        pthread_barrier_wait(&b->barrier);
     }
     return NULL;
 }
@@ -398,46 +398,6 @@ static void what_was_released_last_is_handed_out_first(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* ---- the owner and the others ---------------------------------------------------------------- */
-
-typedef struct duel {
-    tide_buffers *buffers;
-    pthread_barrier_t barrier;
-    tide_buffer handle;
-    size_t won; /* by the other */
-} duel;
-
-static void *fight_duel(void *argument)
-{
-    duel *d = argument;
-    pthread_barrier_wait(&d->barrier);
-    d->won = tide_buffer_release(d->buffers, d->handle) == TIDE_OK;
-    return NULL;
-}
-
-/* An instance whose buffers only their owners released so far; then the owner and another release
- * one at the same time. Each instance has one such moment. */
-static void the_first_release_by_another_wins_or_loses(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < scaled(500, 50); i++) {
-        duel d = {.buffers = made(NULL)};
-        pthread_t thread;
-        expect_ok(tide_buffer_release(d.buffers, acquired(d.buffers, 100)));
-        d.handle = acquired(d.buffers, 100);
-        pthread_barrier_init(&d.barrier, NULL, 2);
-        assert_int_equal(pthread_create(&thread, NULL, fight_duel, &d), 0);
-        pthread_barrier_wait(&d.barrier);
-        size_t won = tide_buffer_release(d.buffers, d.handle) == TIDE_OK;
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_int_equal(won + d.won, 1);
-        assert_int_equal(stats_of(d.buffers).live, 0);
-        assert_int_equal(stats_of(d.buffers).releases, 2);
-        pthread_barrier_destroy(&d.barrier);
-        expect_ok(tide_buffers_destroy(d.buffers));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,7 +414,6 @@ int main(void)
         cmocka_unit_test(a_forked_child_has_its_own_batches),
         cmocka_unit_test(zeroed_buffers_are_zero),
         cmocka_unit_test(what_was_released_last_is_handed_out_first),
-        cmocka_unit_test(the_first_release_by_another_wins_or_loses),
     };
     return cmocka_run_group_tests_name("many buffers", tests, NULL, NULL);
 }

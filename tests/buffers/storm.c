@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches of buffers go from thread to thread, so that they take the way over the depot's trays and
- * lists, while memory is refused at random and others trim, age, give pages back and fork. At
- * moments in between the depot's books must be what stands in its lists, its trays and the cells;
- * in the end, what the threads know. */
+/* Batches of buffers go from thread to thread, so that they take the way over the depot, while
+ * memory is refused at random and others trim, age and fork. At moments in between the depot's
+ * books must be what stands in its arrays and the cells; in the end, what the threads know. */
 #include "bed.h"
 #include "tests/random.h"
 
@@ -14,7 +13,6 @@
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/store/depot.h"
-#include "runtime/buffers/store/tray.h"
 
 enum { THREADS = 4, BATCH = 96, BOARD = 8, SIZES = 10, ROUNDS = 40000, FORKS = 10 };
 
@@ -54,83 +52,40 @@ static void check_cached(const tide_buffers *buffers, uint32_t slot, unsigned ke
 {
     const tide_buffer_record *record = tide_handle_at(buffers, slot);
     MUST(!tide_handle_live(record) && record->data != NULL);
-    MUST(record->key == key && record->bucket == bucket);
+    MUST(record->key == key && tide_handle_bucket(record) == bucket);
 }
 
-/* From the youngest run to the oldest; returns how many buffers stand in the list. */
-static uint32_t check_list(const tide_buffers *buffers, unsigned key, unsigned bucket)
+static void check_cells(const tide_buffers *buffers, unsigned bucket)
 {
-    const tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
-    uint32_t slot = depot->first, count = 0;
-    uint64_t after = UINT64_MAX;
-    for (uint32_t run = depot->run_count; run-- > 0;) {
-        MUST(slot == depot->runs[run].first);
-        MUST(depot->runs[run].until < after);
-        after = depot->runs[run].tick;
-        for (uint32_t last = TIDE_NO_RECORD; last != depot->runs[run].last; count++) {
-            const tide_buffer_record *record = tide_handle_at(buffers, slot);
-            MUST(count < depot->cached);
-            check_cached(buffers, slot, key, bucket);
-            MUST(record->tick >= depot->runs[run].tick && record->tick <= depot->runs[run].until);
-            last = slot;
-            slot = record->next;
-        }
-    }
-    MUST(slot == TIDE_NO_RECORD);
-    return count;
-}
-
-static uint32_t check_tray(const tide_buffers *buffers, unsigned key, unsigned bucket)
-{
-    const tide_tray *tray = tide_depot_at(buffers, key, bucket)->tray;
-    for (uint32_t i = 0; tray != NULL && i < tray->count; i++)
-        check_cached(buffers, tray->slots[i], key, bucket);
-    MUST(tray == NULL || (tray->count <= tray->room && tide_buffer_plain(buffers, key)));
-    return tray != NULL ? tray->count : 0;
-}
-
-/* Returns the credits of all cells. */
-static uint32_t check_cells(const tide_buffers *buffers, unsigned key, unsigned bucket)
-{
-    uint32_t credits = 0;
     for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
-        if (m->cells[key] == NULL)
-            continue;
-        const tide_cell *cell = &m->cells[key][bucket];
-        MUST(tide_cell_held(cell) <= tide_cell_credit(cell));
-        MUST(tide_cell_credit(cell) <= cell->room);
-        for (unsigned i = 0; i < tide_cell_held(cell); i++) {
-            check_cached(buffers, cell->slots[i], key, bucket);
-            MUST(!tide_buffers_owned(buffers) || tide_handle_at(buffers, cell->slots[i])->owner ==
-                                                     (key == buffers->key ? cell : NULL));
-        }
-        credits += tide_cell_credit(cell);
+        const tide_cell *cell = &m->cells[bucket];
+        MUST(cell->held <= cell->room && cell->room <= TIDE_CELL_SLOTS);
+        for (unsigned i = 0; i < cell->held; i++)
+            check_cached(buffers, cell->slots[i], buffers->key, bucket);
     }
-    return credits;
 }
 
-/* Returns the bytes of its permits. */
+/* Returns the bytes that the depot has cached. */
 static size_t check_bucket(const tide_buffers *buffers, unsigned key, unsigned bucket)
 {
     const tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
-    uint32_t cached = check_list(buffers, key, bucket) + check_tray(buffers, key, bucket);
-    MUST(depot->cached == cached);
-    MUST(depot->permits == cached + check_cells(buffers, key, bucket));
-    MUST(depot->permits <= buffers->count_max && depot->spare <= cached);
-    return depot->permits * tide_bucket_bytes(buffers->policy, bucket);
+    MUST(depot->cached <= depot->room && depot->cached <= buffers->count_max);
+    for (uint32_t i = 0; i < depot->cached; i++)
+        check_cached(buffers, depot->slots[i], key, bucket);
+    return depot->cached * tide_bucket_bytes(bucket);
 }
 
 static void check_books(tide_buffers *buffers)
 {
-    size_t permitted = 0;
+    size_t cached = 0;
     tide_lock_take(&buffers->mutex);
     tide_magazines_stop(buffers);
+    for (unsigned b = 0; b < TIDE_BUCKETS; b++)
+        check_cells(buffers, b);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
-        for (unsigned b = 0; buffers->depot[key] != NULL && b < tide_bucket_count(buffers->policy);
-             b++)
-            permitted += check_bucket(buffers, key, b);
-    MUST(permitted == buffers->bytes_permitted);
-    MUST(permitted <= buffers->bytes_max);
+        for (unsigned b = 0; buffers->depot[key] != NULL && b < TIDE_BUCKETS; b++)
+            cached += check_bucket(buffers, key, b);
+    MUST(cached == buffers->bytes_cached && cached <= buffers->bytes_max);
     tide_magazines_resume(buffers);
     tide_lock_let_go(&buffers->mutex);
 }
@@ -396,7 +351,7 @@ static void the_same_while_memory_is_refused(void **state)
 static void the_same_at_the_bounds_while_memory_is_refused(void **state)
 {
     (void)state;
-    run((tide_buffers_options){.policy = TIDE_BUFFERS_POWERS, .count_max = 99}, true, 4);
+    run((tide_buffers_options){.count_max = 99}, true, 4);
 }
 
 int main(void)

@@ -121,7 +121,7 @@ class Acts:
 
         return {"released": lambda: self.buffers.acquire(5000).release(),
                 "acquired": lambda: self.buffers.acquire(5000, zeroed=True), "used": used, "failed": failed,
-                "instance": lambda: self.t.Buffers("z", "powers", bytes_max=1 << 20).acquire(10),
+                "instance": lambda: self.t.Buffers("z", bytes_max=1 << 20).acquire(10),
                 "members": lambda: (len(b), b.nbytes, b.capacity, b.released, b.__dlpack_device__(), self.buffers.name),
                 "counts": lambda: (self.buffers.stats(), self.buffers.trim()),
                 "view": lambda: memoryview(b).release(), "array": lambda: numpy.frombuffer(b, "u1"),

@@ -283,22 +283,12 @@ static PyMethodDef buffer_methods[] = {
 
 /* ---- instances ---- */
 
-static tide_buffers_policy policy_of(const std::string &name)
-{
-    const char *const names[] = {"steps", "powers", "list"};
-    for (int i = 0; i < 3; i++)
-        if (name == names[i])
-            return static_cast<tide_buffers_policy>(i);
-    raise(PyExc_ValueError, "Buffers: policy is 'steps', 'powers' or 'list'");
-}
-
-static void buffers_init(nb::pointer_and_handle<Buffers> self, const Name &name, const Name &policy,
+static void buffers_init(nb::pointer_and_handle<Buffers> self, const Name &name,
                          const Integer &bytes_max)
 {
     tide_buffers_options options = {};
     std::string called = name_of(name, "Buffers: name");
     options.name = called.c_str();
-    options.policy = policy_of(name_of(policy, "Buffers: policy"));
     options.bytes_max = size_of(bytes_max, "Buffers: bytes_max");
     want_unmade(self.h);
     auto instance = std::make_shared<Instance>();
@@ -378,12 +368,11 @@ void bind_buffers(nb::module_ &m)
     bind_buffer(m);
     nb::class_<Buffers>(
         m, "Buffers",
-        "A cache of buffers, which all threads may use. policy: what sizes are rounded "
-        "up to, 'steps' (by a quarter at most), 'powers' (of two) or 'list' (1 KiB, "
-        "4 KiB and so on, few and large). bytes_max: most bytes that are cached, 0 "
-        "for the setting `buffers_bytes`.")
+        "A cache of buffers, which all threads may use. Sizes are rounded up, by a quarter at "
+        "most. bytes_max: most bytes that are cached for all threads, 0 for the setting "
+        "`buffers_bytes`.")
         .def("__init__", &buffers_init, nb::arg("name").none() = "buffers",
-             nb::arg("policy").none() = "steps", nb::arg("bytes_max").none() = 0)
+             nb::arg("bytes_max").none() = 0)
         .def("acquire", &buffers_acquire, nb::arg("nbytes").none(), nb::arg("zeroed") = false,
              "A buffer of at least so many bytes, zeroed or with arbitrary content.")
         .def("stats", &buffers_stats,

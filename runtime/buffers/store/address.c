@@ -69,13 +69,13 @@ static void address_put(address_table *table, const void *data, uint32_t slot)
     address_store(table, at, address_entry(hash, slot));
 }
 
-/* All that the old table has, without what is gone, into a larger one. */
-static bool address_grow(tide_buffers *buffers)
+/* All that the old table has, without what is gone, into a larger one, if there is memory. */
+static void address_grow(tide_buffers *buffers)
 {
     address_table *old = buffers->addresses;
     address_table *table = address_make_table(old == NULL ? BITS_MIN : 64 - old->shift + 1);
     if (table == NULL)
-        return false;
+        return;
     for (uint32_t i = 0; old != NULL && i < old->count; i++) {
         uint32_t entry = address_load(old, i);
         if (entry > GONE) {
@@ -85,32 +85,21 @@ static bool address_grow(tide_buffers *buffers)
     }
     table->older = old;
     __atomic_store_n(&buffers->addresses, table, __ATOMIC_RELEASE);
-    return true;
 }
 
 /* ---- added and removed ---------------------------------------------------------------------- */
 
-bool tide_address_promise(tide_buffers *buffers)
+/* A table that is rather full is slow, but good. */
+bool tide_address_add(tide_buffers *buffers, uint32_t slot)
 {
     const address_table *table = buffers->addresses;
-    uint32_t wanted = buffers->addresses_promised + 1 + (table != NULL ? table->used : 0);
-    bool room = table != NULL && (wanted <= table->count / 2 || table->shift == 64 - BITS_MAX);
-    if (!room && !address_grow(buffers) && (table == NULL || wanted > table->count / 8 * 7))
-        return false; /* a table that is rather full is slow, but good */
-    buffers->addresses_promised++;
-    return true;
-}
-
-void tide_address_break(tide_buffers *buffers)
-{
-    tide_assert(buffers->addresses_promised > 0);
-    buffers->addresses_promised--;
-}
-
-void tide_address_add(tide_buffers *buffers, uint32_t slot)
-{
-    tide_address_break(buffers);
+    if (table == NULL || (table->used >= table->count / 2 && table->shift != 64 - BITS_MAX))
+        address_grow(buffers);
+    table = buffers->addresses;
+    if (table == NULL || table->used >= table->count / 8 * 7)
+        return false;
     address_put(buffers->addresses, tide_handle_at(buffers, slot)->data, slot);
+    return true;
 }
 
 /* Places at the end of a run that hold nothing any more are empty again. */
@@ -159,8 +148,8 @@ static inline tide_buffer address_handle_of(const tide_buffers *buffers, uint32_
     uint64_t generation = __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&record->data, __ATOMIC_RELAXED) != data || (generation & 1) == 0)
         return (tide_buffer){0};
-    unsigned bucket = __atomic_load_n(&record->bucket, __ATOMIC_RELAXED);
-    return (tide_buffer){tide_handle_slot(slot, bucket), generation};
+    unsigned named = __atomic_load_n(&record->named, __ATOMIC_RELAXED);
+    return (tide_buffer){tide_handle_slot(slot, named), generation};
 }
 
 tide_buffer tide_buffer_of(const tide_buffers *buffers, const void *pointer)

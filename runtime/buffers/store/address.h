@@ -24,13 +24,8 @@ struct tide_address_table {
     uint32_t entries[];               /* atomic                                       */
 };
 
-/* Room for one more address, promised to a record that is getting memory. False: no memory. Mutex
- * held, as for the next three. */
-bool tide_address_promise(tide_buffers *buffers);
-
-/* The record has got memory, and the promise is kept; or it has not. */
-void tide_address_add(tide_buffers *buffers, uint32_t slot);
-void tide_address_break(tide_buffers *buffers);
+/* The record has got memory. False: no memory for the table. Mutex held, as for the next. */
+bool tide_address_add(tide_buffers *buffers, uint32_t slot);
 
 /* The record's memory is about to go. */
 void tide_address_remove(tide_buffers *buffers, uint32_t slot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The depot: what all threads share, behind the instance's mutex. Magazines come here when they are
- * empty or full; here permits are given out, memory is taken from the device and given back. */
+ * empty or full; here memory is taken from the device and given back. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_DEPOT_H
 #define TIDEPOOL_RUNTIME_BUFFERS_STORE_DEPOT_H
 
@@ -15,40 +15,40 @@ typedef struct tide_want {
     const char *call;
 } tide_want;
 
-/* The first buffer of a cell that may be used on the stream, the latest first; TIDE_NO_RECORD:
- * none. By the cell's thread, or stopped. */
-uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want);
+/* What the thread's cell could not give: from the depot or the device. TIDE_NO_RECORD with a message
+ * when there is none. Counted. */
+uint32_t tide_depot_acquire(tide_buffers *buffers, const tide_want *want, bool *hit);
 
-/* The latest of the tray or the list that may be used on the stream, of the first few; without a
- * permit now. TIDE_NO_RECORD: none. Mutex held. */
-uint32_t tide_depot_find(tide_buffers *buffers, tide_depot_bucket *depot, const tide_want *want);
+/* Keeps a buffer whose handle has ended, or gives it back. Counted. `keep` false: it must not be
+ * kept. */
+void tide_depot_release(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing,
+                        bool keep);
 
-/* A cached buffer of a larger bucket, and which that is: runtime/buffers/store/borrow.c.
- * TIDE_NO_RECORD: none. The magazine is the thread's, or NULL. Mutex held. */
-uint32_t tide_depot_borrow(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
-                           unsigned *bucket);
+/* A magazine's buffers and counts become the depot's. Returns those that it does not keep, a list
+ * for tide_depot_free_all. By its thread, or stopped; mutex held. */
+uint32_t tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine);
 
-/* What the cell could not give: from the depot, another's cell, or the device. TIDE_NO_RECORD with
- * a message when there is none. Counted. The magazine is the thread's, or NULL. */
-uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
-                            bool *hit);
+/* The buffer, taken out of its cell or array, is the next of the list of those that go. Mutex
+ * held. */
+void tide_depot_let_go(tide_buffers *buffers, uint32_t slot, uint32_t *going);
 
-/* Keeps what the cell had no credit for, or gives it back. Counted. `keep` false: it
- * must not be kept. */
-void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
-                        const tide_hand_over *passing, bool keep);
+/* Their memory goes back to the device: on the stream of the release just now, or (NULL) on the one
+ * each was kept for. Mutex not held. */
+void tide_depot_free_all(tide_buffers *buffers, uint32_t going, const tide_hand_over *passing);
 
-/* The buffer's memory goes back to the device: on the stream of its release just now, or (NULL) on
- * the one it was kept for. Mutex not held. */
-void tide_depot_free(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing);
+/* NULL: no buffer of the key was ever acquired. */
+static inline tide_depot_bucket *tide_depot_at(const tide_buffers *buffers, unsigned key,
+                                               unsigned bucket)
+{
+    tide_assert(key < TIDE_BUFFER_KEYS && bucket < TIDE_BUCKETS);
+    return buffers->depot[key] != NULL ? &buffers->depot[key][bucket] : NULL;
+}
+
+/* The entries from `to` on are those from `from` on. Mutex held. */
+void tide_depot_close_gap(tide_buffers *buffers, tide_depot_bucket *depot, unsigned bucket,
+                          uint32_t to, uint32_t from);
 
 /* ---- runtime/buffers/store/trim.c ---- */
-
-/* So many bytes were allocated. True: a round of use has ended. Mutex held. */
-bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes);
-
-/* Gives back what was not needed in the last two rounds of use; nobody waits. */
-void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want);
 
 /* Gives back what has been cached for so many ticks. `wait`: also what work on its stream may still
  * use; the device has that later. */
@@ -60,15 +60,5 @@ void tide_depot_age(tide_buffers *buffers);
 /* All that is cached of the device's memory, of every instance, goes back to it. Nothing is locked.
  * True: there was some. */
 bool tide_depot_press(tide_device *device);
-
-/* ---- runtime/buffers/store/purge.c ---- */
-
-/* Gives pages back of what has been cached for a part of the longest age; the buffers stay cached.
- * The host's memory only; not where checks watch it. Nothing where another thread does it just
- * now. */
-void tide_depot_purge(tide_buffers *buffers, uint64_t now);
-
-/* In the child of a fork: who did it is not there, or goes on and finds nothing. Mutex held. */
-void tide_depot_forget_purge(tide_buffers *buffers);
 
 #endif

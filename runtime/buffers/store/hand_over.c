@@ -173,13 +173,6 @@ tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const 
     return TIDE_OK;
 }
 
-bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record)
-{
-    tide_assert(!tide_handle_live(record));
-    return (record->mark == NULL && tide_hand_over_goes_by_stream(buffers, record->key)) ||
-           tide_hand_over_over(buffers, record);
-}
-
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
                                     const tide_hand_over *passing, const char *call, void **data)
 {
@@ -246,7 +239,7 @@ void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record
     tide_assert(!tide_handle_live(record));
     tide_device *device = tide_hand_over_device_of(buffers, record->key);
     int memory = tide_hand_over_memory_of(buffers, record->key);
-    size_t bytes = tide_handle_bytes(buffers, record);
+    size_t bytes = tide_handle_bytes(record);
     if (tide_buffer_plain(buffers, record->key)) {
         tide_assert(record->mark == NULL);
         if (buffers->careful)

@@ -47,9 +47,6 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
 /* Is all over that was queued before its release? True: the mark is gone. */
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record);
 
-/* Can the buffer's memory go back, and nobody waits for that? */
-bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record);
-
 /* ---- memory ---- */
 
 /* Whose memory buffers of the key are. */

@@ -55,11 +55,21 @@ void tide_handle_give(tide_buffers *buffers, uint32_t slot)
     buffers->record_free = slot;
 }
 
-void tide_handle_tell(const tide_buffers *buffers, tide_buffer_event *event)
+void tide_handle_tell(const tide_buffers *buffers, tide_buffer_happening happening, uint32_t slot,
+                      size_t asked, uint64_t stream, bool hit)
 {
-    tide_assert(buffers->hook != NULL && (uint32_t)event->slot < TIDE_BUFFER_MAX);
+    const tide_buffer_record *record = tide_handle_at(buffers, slot);
+    if (TIDE_LIKELY(buffers->hook == NULL))
+        return;
+    tide_buffer_event event = {.happening = happening,
+                               .buffers = (tide_buffers *)(uintptr_t)buffers,
+                               .slot = tide_handle_slot(slot, record->named),
+                               .asked = asked,
+                               .bytes = tide_handle_bytes(record),
+                               .flags = tide_buffer_flags(record->key),
+                               .stream = stream,
+                               .hit = hit};
     tide_outside outside = tide_outside_enter();
-    event->buffers = (tide_buffers *)(uintptr_t)buffers;
-    buffers->hook(event, buffers->user);
+    buffers->hook(&event, buffers->user);
     tide_outside_leave(outside);
 }

@@ -24,15 +24,24 @@ TIDE_INLINE tide_buffer_record *tide_handle_at(const tide_buffers *buffers, uint
 
 /* ---- what a handle says ---- */
 
-/* The record's number, and above it the bucket. A release finds its cell by what the handle says,
- * before it has read the record: else the next acquire of the cell, which needs what the release
- * wrote there, would wait for two more reads, one after the other. */
-enum { TIDE_HANDLE_BUCKET = 32 };
+/* The record's number, and above it the bucket, and whether the key is another than the instance's,
+ * at which no fast path looks. A release finds its cell by what the handle says, before it has read
+ * the record: else the next acquire of the cell, which needs what the release wrote there, would
+ * wait for two more reads, one after the other. */
+enum { TIDE_HANDLE_BUCKET = 32, TIDE_HANDLE_OTHER_KEY = 256 };
 
-TIDE_INLINE uint64_t tide_handle_slot(uint32_t slot, unsigned bucket)
+_Static_assert((int)TIDE_BUCKETS <= (int)TIDE_HANDLE_OTHER_KEY, "a bucket is in front of that bit");
+
+TIDE_INLINE uint64_t tide_handle_slot(uint32_t slot, unsigned named)
 {
-    tide_assert(slot < TIDE_BUFFER_MAX && bucket < TIDE_BUCKETS);
-    return slot | (uint64_t)bucket << TIDE_HANDLE_BUCKET;
+    tide_assert(slot < TIDE_BUFFER_MAX && named < 2 * TIDE_HANDLE_OTHER_KEY);
+    return slot | (uint64_t)named << TIDE_HANDLE_BUCKET;
+}
+
+/* The bucket of a record. */
+TIDE_INLINE unsigned tide_handle_bucket(const tide_buffer_record *record)
+{
+    return __atomic_load_n(&record->named, __ATOMIC_RELAXED) & (TIDE_HANDLE_OTHER_KEY - 1);
 }
 
 /* Does the handle name a record, good or not? */
@@ -54,7 +63,7 @@ TIDE_INLINE tide_buffer_record *tide_handle_of(const tide_buffers *buffers, tide
 /* Is that the bucket of the record? Of a stale handle it may be by chance. */
 TIDE_INLINE bool tide_handle_fits(const tide_buffer_record *record, tide_buffer handle)
 {
-    return handle.slot >> TIDE_HANDLE_BUCKET == __atomic_load_n(&record->bucket, __ATOMIC_RELAXED);
+    return handle.slot >> TIDE_HANDLE_BUCKET == __atomic_load_n(&record->named, __ATOMIC_RELAXED);
 }
 
 TIDE_INLINE bool tide_handle_good(const tide_buffer_record *record, tide_buffer handle)
@@ -89,14 +98,14 @@ TIDE_INLINE bool tide_handle_end(tide_buffer_record *record, tide_buffer handle)
 }
 
 /* Bytes of its memory. */
-static inline size_t tide_handle_bytes(const tide_buffers *buffers,
-                                       const tide_buffer_record *record)
+static inline size_t tide_handle_bytes(const tide_buffer_record *record)
 {
-    return tide_bucket_bytes(buffers->policy, __atomic_load_n(&record->bucket, __ATOMIC_RELAXED));
+    return tide_bucket_bytes(tide_handle_bucket(record));
 }
 
-/* Calls the hook, which there is, with nothing locked. The thread is not cancelled meanwhile: what
- * it has in hand stands in no list. */
-void tide_handle_tell(const tide_buffers *buffers, tide_buffer_event *event);
+/* Tells the hook, if there is one, with nothing locked: it may want locks of the program that others
+ * have who call us. `asked`, `stream` and `hit` are of acquires and releases. */
+void tide_handle_tell(const tide_buffers *buffers, tide_buffer_happening happening, uint32_t slot,
+                      size_t asked, uint64_t stream, bool hit);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of all instances of buffers, and the clock by which cached buffers age. */
 #define _GNU_SOURCE
-#include "runtime/buffers/store/instance.h"
+#include "runtime/buffers/store/magazine.h"
 
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
@@ -33,6 +33,7 @@ void tide_buffers_enlist(tide_buffers *buffers)
 {
     tide_assert(buffers->number == 0 && buffers->link == NULL);
     buffers->number = instance_numbers_from() + ++instance_numbers;
+    buffers->way = buffers->number % TIDE_MAGAZINE_WAYS * sizeof(tide_magazine_way);
     buffers->next = instance_list;
     buffers->link = &instance_list;
     if (instance_list != NULL) {
@@ -57,42 +58,27 @@ tide_buffers *tide_buffers_first(void)
 
 /* ---- visits ----------------------------------------------------------------------------- */
 
-/* One call of tide_buffers_visit. A hook may make another one, by what it allocates. */
-typedef struct instance_visit {
-    tide_buffers *at; /* counted as visited; NULL: not begun, or over */
-    struct instance_visit *outer;
-} instance_visit;
-
-static _Thread_local instance_visit *instance_visits; /* this thread's, the innermost first */
-
-/* To the next instance. The one before is counted until then, so it is still in the list. */
-static bool instance_visit_next(instance_visit *visit)
+/* To the next instance. `at` is counted as visited until then, so it is still in the list. (A child
+ * of a fork begins without visitors, so here there may be fewer than were counted.) */
+static tide_buffers *instance_visit_next(tide_buffers *at)
 {
     tide_registry_lock();
-    tide_buffers *next = visit->at != NULL ? visit->at->next : instance_list;
+    tide_buffers *next = at != NULL ? at->next : instance_list;
     while (next != NULL && next->ending)
         next = next->next;
     if (next != NULL)
         next->visitors++;
-    if (visit->at != NULL) {
-        tide_assert(visit->at->visitors > 0);
-        visit->at->visitors--;
-    }
-    visit->at = next;
+    if (at != NULL && at->visitors > 0)
+        at->visitors--;
     tide_registry_unlock();
-    return next != NULL;
+    return next;
 }
 
 void tide_buffers_visit(void (*visit)(tide_buffers *buffers, void *user), void *user)
 {
-    instance_visit here = {.outer = instance_visits};
     tide_assert(visit != NULL);
-    int cancel = tide_os_forbid_cancel(); /* or it would be counted for ever */
-    instance_visits = &here;
-    while (instance_visit_next(&here))
-        visit(here.at, user);
-    instance_visits = here.outer;
-    tide_os_restore_cancel(cancel);
+    for (tide_buffers *at = NULL; (at = instance_visit_next(at)) != NULL;)
+        visit(at, user);
 }
 
 void tide_buffers_wait_for_visitors(tide_buffers *buffers)
@@ -105,15 +91,6 @@ void tide_buffers_wait_for_visitors(tide_buffers *buffers)
         if (any)
             tide_os_nap();
     }
-}
-
-void tide_buffers_recount_visitors(void)
-{
-    for (tide_buffers *b = instance_list; b != NULL; b = b->next)
-        b->visitors = 0;
-    for (const instance_visit *v = instance_visits; v != NULL; v = v->outer)
-        if (v->at != NULL)
-            v->at->visitors++;
 }
 
 /* ---- the clock -------------------------------------------------------------------------- */

@@ -11,14 +11,12 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/thread.h"
+#include "runtime/buffers/store/depot.h"
 
 /* Of a thread without magazines: no instance has the number 0. */
 static const tide_magazine_way magazine_no_ways[TIDE_MAGAZINE_WAYS];
 
 _Thread_local const tide_magazine_way *tide_magazine_ways = magazine_no_ways;
-
-tide_magazine tide_magazine_none;
-const uintptr_t tide_magazine_copy = (uintptr_t)&tide_magazine_none;
 
 /* ---- the thread's list ------------------------------------------------------------------ */
 
@@ -39,7 +37,7 @@ static thread_magazines *magazine_of_thread(void)
 }
 
 /* Out of the instance's list and the thread's. Registry and mutex held. */
-static void magazine_unlink(tide_magazine *magazine)
+static void magazine_discard(tide_magazine *magazine)
 {
     tide_assert(*magazine->link == magazine && *magazine->thread_link == magazine);
     *magazine->link = magazine->next;
@@ -48,46 +46,7 @@ static void magazine_unlink(tide_magazine *magazine)
     *magazine->thread_link = magazine->thread_next;
     if (magazine->thread_next != NULL)
         magazine->thread_next->thread_link = magazine->thread_link;
-}
-
-/* It is nobody's any more. Registry and mutex held. */
-static void magazine_discard(tide_magazine *magazine)
-{
-    tide_buffers *buffers = magazine->buffers;
-    tide_magazine **place = tide_magazine_place(buffers, magazine->thread);
-    magazine_unlink(magazine);
-    if (*place == magazine)
-        __atomic_store_n(place, &tide_magazine_none, __ATOMIC_RELAXED);
-    __atomic_store_n(&magazine->thread, 0, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
-        tide_os_free(magazine->cells[i]);
-        magazine->cells[i] = NULL;
-    }
-    magazine->own = NULL;
-    magazine->link = magazine->thread_link = NULL; /* in no list of the living */
-    magazine->next = buffers->ended;
-    buffers->ended = magazine;
-}
-
-/* A magazine's buffers, permits and counts become the depot's. By its thread, mutex held. */
-static void magazine_collect(tide_buffers *buffers, tide_magazine *magazine)
-{
-    tide_assert(magazine->buffers == buffers && magazine->busy == 0);
-    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++) {
-        for (unsigned b = 0; magazine->cells[key] != NULL && b < TIDE_BUCKETS; b++) {
-            tide_cell *cell = &magazine->cells[key][b];
-            tide_depot_bucket *depot = tide_depot_at(buffers, key, b);
-            if (depot == NULL) { /* made for a release that never came */
-                tide_assert(tide_cell_credit(cell) == 0);
-                continue;
-            }
-            tide_cell_empty(buffers, cell, key, b);
-            depot->counts.hits += cell->counts.hits;
-            depot->counts.releases += cell->counts.releases;
-            depot->counts.asked += cell->counts.asked;
-            cell->counts = (tide_buffer_counts){0};
-        }
-    }
+    tide_os_free(magazine);
 }
 
 /* At thread exit: what it cached goes to the depot. A destructor that runs later and uses buffers
@@ -102,9 +61,10 @@ static void magazine_end_thread(void)
         tide_magazine *magazine = all->first;
         tide_buffers *buffers = magazine->buffers;
         tide_lock_take(&buffers->mutex);
-        magazine_collect(buffers, magazine);
+        uint32_t going = tide_depot_collect(buffers, magazine);
         magazine_discard(magazine);
         tide_lock_let_go(&buffers->mutex);
+        tide_depot_free_all(buffers, going, NULL); /* no hook is told: the instance is quick */
     }
     tide_registry_unlock();
     tide_os_free(all);
@@ -162,66 +122,39 @@ static void magazine_enlist(thread_magazines *list, tide_magazine *magazine)
     tide_registry_unlock();
 }
 
-/* One of a thread that is gone, or a new one. NULL: no memory. */
-static tide_magazine *magazine_take(tide_buffers *buffers)
+static TIDE_COLD tide_magazine *magazine_make(tide_buffers *buffers)
 {
-    tide_lock_take(&buffers->mutex);
-    tide_magazine *magazine = buffers->ended;
-    if (magazine != NULL)
-        buffers->ended = magazine->next;
-    tide_lock_let_go(&buffers->mutex);
-    if (magazine == NULL && (magazine = tide_os_aligned(sizeof *magazine, 64)) != NULL)
-        *magazine = (tide_magazine){.buffers = buffers};
-    return magazine;
-}
-
-TIDE_COLD tide_magazine *tide_magazine_make(tide_buffers *buffers)
-{
-    if (buffers->copy != &tide_copy_own) /* its list is not guarded by our registry */
-        return NULL;
     thread_magazines *list = magazine_thread_list();
     if (list == NULL)
         return NULL;
     tide_magazine *magazine = magazine_find_in_thread(list, buffers);
     if (magazine == NULL) {
-        magazine = magazine_take(buffers);
+        magazine = tide_os_aligned(sizeof *magazine, 64);
         if (magazine == NULL)
             return NULL;
+        memset(magazine, 0, sizeof *magazine);
+        magazine->buffers = buffers;
+        magazine->thread = list;
         magazine_enlist(list, magazine);
     }
-    tide_assert(magazine->buffers == buffers);
-    list->ways[buffers->number % TIDE_MAGAZINE_WAYS] =
-        (tide_magazine_way){buffers->number, magazine};
+    tide_assert(magazine->buffers == buffers && magazine->thread == list);
+    list->ways[buffers->way / sizeof *list->ways] = (tide_magazine_way){buffers->number, magazine};
     return magazine;
 }
 
-/* The calling thread's, in its place unless another thread's stands there. It has its own cells, so
- * that a fast path need not look for them. Mutex held. */
-static void magazine_settle(tide_magazine *magazine)
+tide_magazine *tide_magazine_of(tide_buffers *buffers)
 {
-    uintptr_t thread = tide_magazine_thread();
-    tide_magazine **place = tide_magazine_place(magazine->buffers, thread);
-    tide_assert(magazine->thread == 0 && magazine->busy == 0 && magazine->own != NULL);
-    __atomic_store_n(&magazine->thread, thread, __ATOMIC_RELAXED);
-    if (magazine->buffers->quick && tide_magazine_is(*place, 0))
-        __atomic_store_n(place, magazine, __ATOMIC_RELEASE);
+    tide_magazine *magazine = tide_magazine_known(buffers);
+    if (magazine != NULL || !buffers->quick || buffers->copy != &tide_copy_own)
+        return magazine;
+    return magazine_make(buffers);
 }
 
-bool tide_cells_make(tide_magazine *magazine, unsigned at)
+void tide_cell_forget_oldest(tide_cell *cell, unsigned count)
 {
-    tide_assert(at < TIDE_BUFFER_KEYS);
-    if (magazine->cells[at] != NULL)
-        return true;
-    tide_cell *cells = tide_os_aligned(TIDE_BUCKETS * sizeof *cells, TIDE_CELLS_ALIGN);
-    if (cells == NULL)
-        return false;
-    memset(cells, 0, TIDE_BUCKETS * sizeof *cells);
-    magazine->cells[at] = cells;
-    if (at == magazine->buffers->key) {
-        magazine->own = cells;
-        magazine_settle(magazine);
-    }
-    return true;
+    tide_assert(count <= cell->held);
+    cell->held -= count;
+    memmove(cell->slots, cell->slots + count, cell->held * sizeof cell->slots[0]);
 }
 
 /* ---- all of an instance ----------------------------------------------------------------- */
@@ -242,11 +175,11 @@ static void magazine_wait_while_busy(const tide_magazine *magazine)
 
 void tide_magazines_stop(tide_buffers *buffers)
 {
-    tide_assert(!tide_buffers_stopped(buffers));
-    __atomic_store_n(&buffers->state, buffers->state | TIDE_STATE_STOPPED, __ATOMIC_RELAXED);
+    tide_assert(buffers->stopped == 0);
+    __atomic_store_n(&buffers->stopped, 1, __ATOMIC_RELAXED);
+    if (buffers->magazines == NULL)
+        return;
     tide_fence_heavy();
-    if (!__atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED)) /* or not any more */
-        __atomic_store_n(&buffers->state, buffers->state | TIDE_STATE_FENCED, __ATOMIC_RELAXED);
     for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
         tide_assert(m->buffers == buffers);
         magazine_wait_while_busy(m);
@@ -255,18 +188,25 @@ void tide_magazines_stop(tide_buffers *buffers)
 
 void tide_magazines_resume(tide_buffers *buffers)
 {
-    tide_assert(tide_buffers_stopped(buffers));
-    __atomic_store_n(&buffers->state, buffers->state & ~(uint32_t)TIDE_STATE_STOPPED,
-                     __ATOMIC_RELEASE);
+    tide_assert(buffers->stopped == 1);
+    __atomic_store_n(&buffers->stopped, 0, __ATOMIC_RELEASE);
 }
 
 void tide_magazines_end(tide_buffers *buffers)
 {
     while (buffers->magazines != NULL)
         magazine_discard(buffers->magazines);
-    for (tide_magazine *m = buffers->ended, *next; m != NULL; m = next) {
+}
+
+/* What the depot does not keep stays with the process. */
+void tide_magazines_inherit(tide_buffers *buffers)
+{
+    const thread_magazines *own = magazine_of_thread();
+    for (tide_magazine *m = buffers->magazines, *next; m != NULL; m = next) {
         next = m->next;
-        tide_os_free(m);
+        if (m->thread == own)
+            continue;
+        (void)tide_depot_collect(buffers, m);
+        magazine_discard(m);
     }
-    buffers->ended = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool-replay: a recorded trace of buffers, replayed line by line against each policy and
- * against malloc, so that a person can pick a policy. One thread does all the lines, in the order
+/* tidepool-replay: a recorded trace of buffers, replayed line by line against buffers and
+ * against malloc. One thread does all the lines, in the order
  * in which they were recorded: hits, waste and peak are the same in every run, only the time
  * differs. */
 #define _GNU_SOURCE
@@ -24,8 +24,9 @@ typedef struct options {
 static const char usage[] =
     "tidepool-replay [--rounds N] [--bytes MiB] [--count N] [--print] TRACE\n"
     "\n"
-    "Replays a trace (tide_buffer_trace; - for standard input) against each policy of buffers and\n"
-    "against malloc. Buffers that the trace leaves live are released at its end.\n"
+    "Replays a trace (tide_buffer_trace; - for standard input) against buffers and against "
+    "malloc.\n"
+    "Buffers that the trace leaves live are released at its end.\n"
     "\n"
     "  --rounds N  the trace so many times over (5); the first warms up\n"
     "  --bytes MiB, --count N  bounds of the cache (4096, 1000000)\n"
@@ -35,11 +36,10 @@ static const char usage[] =
     "memory\n"
     "handed out that nobody asked for), most memory held, nanoseconds for an acquire and its "
     "release\n"
-    "(the fastest round). Ends with the policy that it recommends, and why.\n";
+    "(the fastest round). Ends with what that means for the bounds of the cache.\n";
 
-/* What one policy did. */
 typedef struct result {
-    const char *name, *constant;
+    const char *name;
     double first, later, waste, ns; /* ns: of an acquire and its release */
     size_t peak;
     uint64_t dropped;
@@ -97,13 +97,10 @@ static result result_of(const tide_buffers_statistics *first, const tide_buffers
                     .dropped = all->dropped};
 }
 
-static result measure_policy(const trace *t, const options *o, const char *name,
-                             const char *constant, tide_buffers_policy policy)
+static result measure_buffers(const trace *t, const options *o)
 {
     tide_buffers *buffers = tide_buffers_create(
-        NULL,
-        &(tide_buffers_options){
-            .name = name, .policy = policy, .bytes_max = o->bytes_max, .count_max = o->count_max});
+        NULL, &(tide_buffers_options){.bytes_max = o->bytes_max, .count_max = o->count_max});
     tide_buffer *live = calloc(t->slots, sizeof *live);
     tide_buffers_statistics first = {0}, all = {0};
     double best = 0;
@@ -117,8 +114,7 @@ static result measure_policy(const trace *t, const options *o, const char *name,
         (void)tide_buffers_stats(buffers, round == 0 ? &first : &all, NULL, 0);
     }
     result r = result_of(&first, o->rounds == 1 ? &first : &all);
-    r.name = name;
-    r.constant = constant;
+    r.name = "buffers";
     r.ns = best / (double)t->acquires;
     print_result(&r);
     if (o->print)
@@ -171,49 +167,25 @@ static double measure_malloc(const trace *t, const options *o)
     return r.ns;
 }
 
-/* ---- the recommendation
- * ------------------------------------------------------------------------ */
-
-static double hits_of(const result *r)
-{
-    return r->later > 0 ? r->later : r->first;
-}
-
-/* Of those that hit about as often as the best, the one that holds least. Times are no part of it:
- * they are another's on another day, and differ little. */
-static const result *recommended(const result *all, size_t count)
-{
-    const result *best = &all[0];
-    double hits = 0;
-    for (size_t i = 0; i < count; i++)
-        hits = hits_of(&all[i]) > hits ? hits_of(&all[i]) : hits;
-    for (size_t i = 0; i < count; i++) {
-        bool often = hits_of(&all[i]) >= hits - 0.01, best_often = hits_of(best) >= hits - 0.01;
-        if ((often && !best_often) || (often == best_often && all[i].peak < best->peak))
-            best = &all[i];
-    }
-    return best;
-}
+/* ---- what it means ----------------------------------------------------------------------------
+ */
 
 /* The time stands last in its line, as above: all the rest is the same in every replay. */
-static void recommend(const trace *t, const result *all, size_t count, double malloc_ns)
+static void print_meaning(const trace *t, const result *r, double malloc_ns)
 {
-    const result *best = recommended(all, count);
-    printf("\nRecommended: %s (.policy = %s).\n", best->name, best->constant);
-    printf(
-        "It hits in %.1f%% of the acquires once it is warm, within 1%% of the best policy,\n"
-        "and holds the least of those that do: %.1f KiB, %.2f of what was asked for at a time.\n",
-        100 * hits_of(best), (double)best->peak / 1024,
-        t->peak > 0 ? (double)best->peak / (double)t->peak : 0.0);
-    if (best->dropped > 0)
+    double hits = r->later > 0 ? r->later : r->first;
+    printf("\nIt hits in %.1f%% of the acquires once it is warm, and holds %.1f KiB, %.2f of what\n"
+           "was asked for at a time.\n",
+           100 * hits, (double)r->peak / 1024, t->peak > 0 ? (double)r->peak / (double)t->peak : 0);
+    if (r->dropped > 0)
         printf("%llu releases found the cache full: larger bounds (bytes_max, count_max) keep "
                "more.\n",
-               (unsigned long long)best->dropped);
+               (unsigned long long)r->dropped);
     else
-        printf("The bounds were not met: a bytes_max of %zu would do.\n", best->peak);
-    if (hits_of(best) < 0.5)
+        printf("The bounds were not met: a bytes_max of %zu would do.\n", r->peak);
+    if (hits < 0.5)
         printf("Most acquires miss: the sizes do not come back, and a cache serves little here.\n");
-    printf("The time of an acquire and its release, to malloc's: %.2f\n", best->ns / malloc_ns);
+    printf("The time of an acquire and its release, to malloc's: %.2f\n", r->ns / malloc_ns);
 }
 
 /* ---- options ------------------------------------------------------------------------------------
@@ -256,12 +228,9 @@ int main(int count, char **arguments)
         return 1;
     printf("%zu acquires in %u slots by %u threads, at most %.1f KiB at a time; %u rounds\n",
            t.acquires, t.slots, t.threads, (double)t.peak / 1024, o.rounds);
-    printf("policy    hits first      later    waste    peak KiB   ns each\n");
-    const result all[] = {
-        measure_policy(&t, &o, "steps", "TIDE_BUFFERS_STEPS", TIDE_BUFFERS_STEPS),
-        measure_policy(&t, &o, "powers", "TIDE_BUFFERS_POWERS", TIDE_BUFFERS_POWERS),
-        measure_policy(&t, &o, "list", "TIDE_BUFFERS_LIST", TIDE_BUFFERS_LIST)};
-    recommend(&t, all, sizeof all / sizeof *all, measure_malloc(&t, &o));
+    printf("cache     hits first      later    waste    peak KiB   ns each\n");
+    result r = measure_buffers(&t, &o);
+    print_meaning(&t, &r, measure_malloc(&t, &o));
     trace_free(&t);
     if (fflush(stdout) != 0 || ferror(stdout))
         die("the output cannot be written");
