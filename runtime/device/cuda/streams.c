@@ -199,23 +199,25 @@ void tide_cuda_mark_drop(tide_device *device, void *mark)
 
 /* ---- what a stream is --------------------------------------------------------------------- */
 
-/* A stream that has a handle of its own knows its context, and no mode forbids the question. */
-static bool cuda_is_own_captured(void *stream)
+/* A stream that has a handle of its own knows its context, and no mode forbids the question. False:
+ * the driver does not tell so, for it may want a current context. */
+static bool cuda_asks_own(void *stream, int *state)
 {
-    int state = TIDE_CU_CAPTURE_NONE, cancel;
+    int cancel;
     if (!tide_cuda_begin(&cancel))
         return false;
-    tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, &state);
+    tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, state);
     tide_cuda_end(cancel);
-    return result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE;
+    return result == TIDE_CU_SUCCESS;
 }
 
 bool tide_cuda_capturing(tide_device *device, void *stream)
 {
     int state = TIDE_CU_CAPTURE_NONE;
     tide_cuda_entered entered;
-    if ((uintptr_t)stream > TIDE_CU_STREAM_PER_THREAD && !tide_device_lost(device))
-        return cuda_is_own_captured(stream);
+    if ((uintptr_t)stream > TIDE_CU_STREAM_PER_THREAD && !tide_device_lost(device) &&
+        cuda_asks_own(stream, &state))
+        return state != TIDE_CU_CAPTURE_NONE;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
     tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, &state);

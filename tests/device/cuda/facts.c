@@ -95,7 +95,7 @@ ASK(fill, return tide_cu.cuMemsetD8Async(s->stream_memory, 0, BYTES, stream);)
 ASK(copy, return tide_cu.cuMemcpyAsync(s->stream_memory, s->plain, BYTES, stream);)
 ASK(upload, return tide_cu.cuMemcpyAsync(s->stream_memory, (tide_cu_address)(uintptr_t)s->pinned,
                                          BYTES, stream);)
-ASK(launch, void *values[] = {&s->stream_memory};
+ASK(launch, unsigned by = 1; void *values[] = {&s->stream_memory, &by};
     return tide_cu.cuLaunchKernel(s->function, 1, 1, 1, 1, 1, 1, 0, stream, values, NULL);)
 ASK(pool_alloc, tide_cu_address got;
     return tide_cu.cuMemAllocFromPoolAsync(&got, BYTES, s->pool, stream);)

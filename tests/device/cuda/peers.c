@@ -129,13 +129,13 @@ static void a_copy_that_nothing_follows_is_waited_for(void **unused)
 
 /* The pools of the two arrays are on one device or on two; what is captured besides them is not
  * touched. */
-typedef enum captured { SOURCE, TARGET, BOTH_APART, BOTH_ALIKE, CAPTURED_KINDS } captured;
+typedef enum captured { SOURCE, TARGET, BOTH_ALIKE, CAPTURED_KINDS } captured;
 
 static void begin_capture(captured kind, void *from, void *to)
 {
     if (kind != TARGET)
         fake_capture_begin(from);
-    if (kind == TARGET || kind == BOTH_APART)
+    if (kind == TARGET)
         fake_capture_begin(to);
     if (kind == BOTH_ALIKE)
         fake_order(from, to);
@@ -156,7 +156,7 @@ static void end_capture(captured kind, void *from, void *to)
         fake_order(to, from);
     if (kind != TARGET)
         end_one(from, kind == BOTH_ALIKE ? from : NULL);
-    if (kind == TARGET || kind == BOTH_APART)
+    if (kind == TARGET)
         end_one(to, NULL);
 }
 
