@@ -616,56 +616,6 @@ static void a_deleter_may_not_use_the_pool_that_calls_it(const scene *s)
     expect_ok(tide_pool_destroy(m.other));
 }
 
-/* A deleter must return. If it ends its thread all the same, the pool can be discarded, or
- * adopted. */
-static void end_the_thread(tide_dl_managed *managed)
-{
-    ((struct producer *)managed->manager_ctx)->deleted++;
-    pthread_exit(NULL);
-}
-
-static struct producer ending[2]; /* of a pool that is handed over, and of the thread's own */
-
-static void *rewind_into_the_end(void *state)
-{
-    tide_pool **handed = state;
-    bool own = *handed == NULL;
-    tide_pool *pools[] = {own ? tide_pool_create(NULL) : *handed, tide_pool_local()};
-    tide_mark marks[2];
-    for (size_t i = 0; i < 2; i++) {
-        expect_ok(tide_pool_adopt(pools[i]));
-        marks[i] = tide_checkpoint(pools[i]);
-        assert_non_null(tide_array_import(pools[i], produce(&ending[i])));
-        assert_non_null(tide_acquire(pools[i], double, 100));
-    }
-    *handed = pools[0];
-    ending[own].managed.deleter = end_the_thread;
-    tide_rewind(pools[own], marks[own]);
-    return state; /* not reached */
-}
-
-static void the_pool_of_a_thread_that_ended_in_a_deleter_can_be_adopted(void **state)
-{
-    (void)state;
-    for (int check = 0; check < 3; check++) {
-        tide_pool *pool = check == 2 ? NULL : pool_of(check ? TIDE_CHECK_POISON : TIDE_CHECK_NONE);
-        pthread_t thread;
-        void *end = &thread;
-        assert_int_equal(pthread_create(&thread, NULL, rewind_into_the_end, &pool), 0);
-        assert_int_equal(pthread_join(thread, &end), 0);
-        assert_null(end);
-        assert_int_equal(ending[1].deleted, 1); /* the thread's own pool is gone, tensor and all */
-        expect_ok(tide_pool_adopt(pool));
-        expect_ok(tide_pool_reset(pool));
-        {
-            TIDE_SCOPE(pool);
-            assert_non_null(tide_acquire(pool, double, 3));
-        }
-        expect_ok(tide_pool_destroy(pool));
-        assert_int_equal(ending[0].deleted, 1);
-    }
-}
-
 struct foreign {
     tide_pool *pool;
     struct producer producer;
@@ -763,7 +713,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(destroying_the_pool_gives_back),
     cmocka_unit_test(the_end_of_a_thread_gives_back),
     cmocka_unit_test(every_name_in_dlpack_has_its_type),
-    cmocka_unit_test(the_pool_of_a_thread_that_ended_in_a_deleter_can_be_adopted),
     cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1),
     cmocka_unit_test(without_memory_it_is_given_back_at_once),
     cmocka_unit_test(without_room_in_the_log_it_is_given_back_at_once),

@@ -152,48 +152,22 @@ static void memory_that_a_consumer_gives_back_returns(void **state)
 
 /* ---- ends ---- */
 
-static void end_the_thread(const tide_pool_event *event, void *user)
-{
-    (void)event, (void)user;
-    pthread_exit(NULL);
-}
-
 static void end_the_process(const tide_pool_event *event, void *user)
 {
     (void)event, (void)user;
     exit(7);
 }
 
-static void *be_ended(void *pool)
-{
-    if (tide_pool_adopt(pool) == TIDE_OK)
-        (void)tide_acquire((tide_pool *)pool, double, 1000);
-    abort();
-}
-
-static int child_with(tide_pool_hook hook)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        tide_pool *pool = tide_pool_create(&(tide_pool_options){.hook = hook});
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, be_ended, pool) != 0 || pthread_join(thread, NULL) != 0)
-            _exit(2);
-        bool right =
-            tide_pool_adopt(pool) == TIDE_ERROR_STATE && tide_pool_destroy(pool) == TIDE_OK;
-        _exit(right ? 0 : 1);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static void a_hook_may_end_its_thread_or_the_process(void **state)
+static void a_hook_may_end_the_process(void **state)
 {
     (void)state;
-    assert_int_equal(child_with(end_the_thread), 0); /* the pool can be destroyed, no more */
-    assert_int_equal(child_with(end_the_process), 7);
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){.hook = end_the_process});
+        (void)tide_acquire(pool, double, 1000);
+        abort();
+    }
+    assert_int_equal(wait_for_child(child), 7);
 }
 
 /* ---- many ---- */
@@ -246,7 +220,7 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(an_event_says_who_asked_for_what),
     cmocka_unit_test(memory_that_a_consumer_gives_back_returns),
-    cmocka_unit_test(a_hook_may_end_its_thread_or_the_process),
+    cmocka_unit_test(a_hook_may_end_the_process),
 };
 
 int main(void)

@@ -325,40 +325,6 @@ static void the_function_may_use_other_pools(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static bool end_the_thread(size_t held_now, size_t wanted, void *user)
-{
-    (void)held_now, (void)wanted, (void)user;
-    pthread_exit(NULL);
-}
-
-static void *be_ended(void *pool)
-{
-    if (tide_pool_adopt(pool) == TIDE_OK)
-        (void)tide_acquire((tide_pool *)pool, double, 1000);
-    abort();
-}
-
-/* The pool was being changed, and nobody will go on: it can be destroyed, and nothing else. */
-static void a_function_that_ends_its_thread_leaves_a_pool_to_destroy(void **state)
-{
-    (void)state;
-    pid_t child = fork(); /* what the pool held stays counted for good */
-    if (child == 0) {
-        tide_pool *pool = tide_pool_create(NULL);
-        pthread_t thread;
-        tide_limit_set(&(tide_limit_options){.soft_bytes = 1, .function = end_the_thread});
-        if (pthread_create(&thread, NULL, be_ended, pool) != 0 || pthread_join(thread, NULL) != 0)
-            _exit(2);
-        tide_limit_set(NULL);
-        bool right =
-            tide_pool_adopt(pool) == TIDE_ERROR_STATE && tide_pool_destroy(pool) == TIDE_OK;
-        _exit(right ? 0 : 1);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
 static int for_first, for_second; /* what the two functions are to get */
 static unsigned torn;
 static bool over;
@@ -433,7 +399,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(who_never_gives_is_asked_sixteen_times),
     cmocka_unit_test(the_function_may_use_other_pools),
     cmocka_unit_test(what_failed_is_no_peak),
-    cmocka_unit_test(a_function_that_ends_its_thread_leaves_a_pool_to_destroy),
     cmocka_unit_test(a_function_gets_what_was_set_with_it),
     cmocka_unit_test(limits_that_make_no_sense_are_refused),
 };

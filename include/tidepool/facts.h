@@ -24,8 +24,7 @@ typedef struct tide_pool_information {
     char name[TIDE_NAME_BYTES];               /* as tide_pool_options.name, cut off             */
     char device[TIDE_NAME_BYTES];             /* "host", "cuda:0"                               */
     char thread_name[TIDE_THREAD_NAME_BYTES]; /* of the owner, when it became that              */
-    int thread;                               /* the owner as the system knows it (gettid); 0: a
-                                                 thread that did not survive a fork             */
+    int thread;                               /* the owner as the system knows it (gettid)      */
     int check;                                /* check level: 0 to 2                            */
     bool local;                               /* the pool of tide_pool_local                    */
     bool disabled;                            /* each acquire is an allocation                  */

@@ -120,10 +120,9 @@ TIDE_API tide_pool *tide_pool_local(void);
 /* Makes the calling thread the owner. Call it from the new owner, before any use of the pool there:
  * compiled code may be unloaded that only a thread which is not the owner is inside. The pool
  * synchronises nothing, so the two threads must do it, with a queue or a join: the old owner's last
- * call comes before this one. A forked child may adopt the pools of threads that only its parent
- * has, then reset and use them. TIDE_ERROR_STATE for a pool in which such a thread was just then
- * acquiring memory or giving it back: the child can only destroy it, and its memory stays taken.
- * A pool on CUDA's per-thread default stream is on the new owner's from then on; the host waits for
+ * call comes before this one. TIDE_ERROR_STATE in the child of a fork for a pool that another thread of
+ * the parent owned: the child has the pools of the thread that forked, and neither uses nor frees the
+ * others. A pool on CUDA's per-thread default stream is on the new owner's from then on; the host waits for
  * the device. TIDE_ERROR_STATE, nothing changed, if it cannot. */
 TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
 

@@ -16,9 +16,7 @@ TIDE_BEGIN_DECLS
  * (in bytes, ≥ 1) and alignment (in bytes, a power of two ≤ 4096 that divides the size). These
  * three together identify a type, so two files may each have their own `struct point`. The name is
  * copied. Returns TIDE_NO_TYPE with a message when an argument is bad (TIDE_ERROR_ARGUMENT for the
- * name, TIDE_ERROR_SIZE), no id is left (TIDE_ERROR_LIMIT) or no memory (TIDE_ERROR_MEMORY).
- * TIDE_ERROR_STATE: no id is ready, and it is called by a visitor of sites (tide_site_each) that, with
- * those that it is inside of, has registered 512 types already (in a child of a fork: any). Any
+ * name, TIDE_ERROR_SIZE), no id is left (TIDE_ERROR_LIMIT) or no memory (TIDE_ERROR_MEMORY). Any
  * thread. */
 TIDE_API tide_type tide_type_register(const char *name, size_t size, size_t align);
 

@@ -5,7 +5,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
@@ -35,9 +34,7 @@ static TIDE_COLD void *acquire_cold(tide_pool *pool, tide_type type, size_t n, T
         tide_type_refuse(type, call);
         return NULL;
     }
-    uintptr_t before = tide_change_begin(pool->core);
     void *data = acquire_change(pool, type, n, (tide_place){TIDE_PASS_PLACE});
-    tide_change_end(pool->core, before);
     tide_assert_valid(pool);
     return data;
 }

@@ -13,7 +13,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/settings.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
@@ -265,12 +264,10 @@ tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type, tide_order 
     size_t length = 0;
     if (array_validate(pool, type, order, ndim, shape, &length) != TIDE_OK)
         return NULL;
-    uintptr_t before = tide_change_begin(pool->core);
     tide_row *row = tide_row_ready(pool, type, call);
     tide_array *array = NULL;
     if (row != NULL && tide_log_touch(pool, row->shelf, call))
         array = array_acquire(pool, row, order, ndim, shape, length, (tide_place){TIDE_PASS_PLACE});
-    tide_change_end(pool->core, before);
     tide_assert_valid(pool);
     return array;
 }

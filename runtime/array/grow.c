@@ -8,7 +8,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 
@@ -29,9 +28,7 @@ static tide_slot *grow_find_slot(const tide_row *row, const void *data)
 static tide_status grow_slot(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
                              tide_place caller, const char *call)
 {
-    uintptr_t before = tide_change_begin(pool->core);
     tide_status status = tide_row_grow(pool, row, slot, n, caller, call);
-    tide_change_end(pool->core, before);
     tide_assert_valid(pool);
     return status;
 }

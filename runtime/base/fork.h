@@ -11,7 +11,7 @@
 #define TIDE_FORK_RANKS_EACH(X)                                                                 \
     X(STAGER, "the stager")                /* no lock: whoever uses it has that of the round */ \
     X(ROUND, "the round")                  /* a round of learning is under way */               \
-    X(POOLS, "pools")                      /* no lock: which of them are whole in the child */  \
+    X(POOLS, "pools")                      /* no lock: others' are lost in the child */         \
     X(REGISTRY, "the registry")            /* everything process-wide */                        \
     X(BUFFERS, "buffers")                  /* depots and magazines */                           \
     X(OPENCL, "OpenCL's forks")            /* no lock: counts forks */                          \

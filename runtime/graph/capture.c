@@ -10,7 +10,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/device/deferred.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
@@ -60,12 +59,10 @@ tide_status tide_capture_begin(tide_pool *pool)
     if (capture == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a capture of '%s'", core->name);
     *capture = (tide_capture){.device = core->device};
-    uintptr_t before = tide_change_begin(core);
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         if (!core->rows.used[i]->device->host)
             capture_begin_row(core->rows.used[i]);
     core->capture = capture;
-    tide_change_end(core, before);
     tide_assert_valid(pool);
     __atomic_fetch_add(&core->device->graphs, 1, __ATOMIC_RELAXED);
     return TIDE_OK;
@@ -118,11 +115,9 @@ static bool capture_take_all(tide_pool *pool, tide_capture *capture)
 {
     tide_pool_core *core = pool->core;
     bool all = true;
-    uintptr_t before = tide_change_begin(core);
     for (uint32_t i = 0; i < core->rows.used_count && all; i++)
         if (!core->rows.used[i]->device->host)
             all = capture_take_row(pool, capture, core->rows.used[i]);
-    tide_change_end(core, before);
     tide_assert_valid(pool);
     return all;
 }

@@ -73,12 +73,12 @@ void tide_pool_own(tide_pool_core *core)
     tide_registry_unlock();
 }
 
-static tide_status core_refuse_torn(const tide_pool_core *core, const char *call)
+static TIDE_COLD tide_status core_refuse_lost(const tide_pool_core *core, const char *call)
 {
     return tide_fail(
         TIDE_ERROR_STATE, call,
-        "pool '%s' was being changed by thread '%s' when the process forked, or when a "
-        "hook ended that thread: it can only be destroyed",
+        "pool '%s' belongs to thread '%s' of the parent process: the child of a fork has "
+        "the pools of the thread that forked",
         core->name, core->owner.name);
 }
 
@@ -120,8 +120,8 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
     if (pool->copy != tide_pool_copy(true))
         return core_refuse_foreign(pool, call);
     const tide_pool_core *core = pool->core;
-    if (TIDE_UNLIKELY(core->torn))
-        return core_refuse_torn(core, call);
+    if (core->lost)
+        return core_refuse_lost(core, call);
     if (tide_pool_owner(core) == tide_os_thread()) {
         tide_assert(core->shut || core->check >= TIDE_CHECK_POISON);
         return core->shut ? core_refuse_shut(core, call) : TIDE_OK;
@@ -151,15 +151,12 @@ tide_status tide_misuse(const tide_pool *pool, tide_status status)
 tide_status tide_pool_adopt(tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_of_ours(pool, "tide_pool_adopt"));
-    if (pool->core->shut && pool->core->shut_by == tide_os_thread_number())
+    if (pool->core->shut)
         return core_refuse_shut(pool->core, "tide_pool_adopt");
-    if (pool->core->shut && pool->core->changing != 0)
-        pool->core->torn = true;
-    if (pool->core->torn)
-        return core_refuse_torn(pool->core, "tide_pool_adopt");
+    if (pool->core->lost)
+        return core_refuse_lost(pool->core, "tide_pool_adopt");
     tide_error_prepare();
     TIDE_FORWARD(tide_streams_adopt(pool, "tide_pool_adopt"));
-    tide_pool_open_stale(pool);
     tide_pool_own(pool->core);
     return TIDE_OK;
 }

@@ -209,10 +209,8 @@ typedef struct tide_pool_core {
     char name[32];
     tide_pool_hook hook; /* or NULL: runtime/pool/tell.h */
     void *user;
-    uintptr_t changing; /* atomic: the thread that does, 0: none; runtime/pool/change.h */
-    bool torn;          /* the thread that did is not in this process                     */
-    bool shut;          /* the program's code runs in the middle of it; runtime/pool/shut.h */
-    int shut_by;        /* the thread that does, by a number that is not used again soon   */
+    bool shut; /* the program's code runs in the middle of it; runtime/pool/shut.h */
+    bool lost; /* in the child of a fork: of a thread that is not there            */
 
     tide_owner owner;
     tide_pool_memory memory;

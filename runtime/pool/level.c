@@ -5,7 +5,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/type.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
@@ -130,10 +129,7 @@ static TIDE_COLD bool level_set_up(tide_pool *pool, tide_type type)
 {
     if (tide_pool_use(pool, "a typed scope") != TIDE_OK || tide_type_facts_of(type) == NULL)
         return false;
-    uintptr_t before = tide_change_begin(pool->core);
-    const tide_row *row = tide_row_ready(pool, type, "a typed scope");
-    tide_change_end(pool->core, before);
-    return row != NULL;
+    return tide_row_ready(pool, type, "a typed scope") != NULL;
 }
 
 /* One type of tide_level_save, for which the log has room. */

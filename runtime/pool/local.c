@@ -3,8 +3,7 @@
  * discarded when the thread ends.
  *
  * After fork the child's only thread keeps its pool: the owner is known by its pthread id, which
- * fork preserves. Pools of the parent's other threads are copies that nobody owns; their pages
- * are shared with the parent until the child ends. */
+ * fork preserves. Pools of the parent's other threads are lost to it (runtime/pool/pool.c). */
 #include <tidepool/device.h>
 
 #include "runtime/base/assert.h"

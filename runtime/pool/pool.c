@@ -36,32 +36,29 @@ uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
 
 /* ---- fork ------------------------------------------------------------------------------- */
 
-/* The thread that forked has another number in the child; the other threads are not there. */
-static void pool_number_owner(tide_pool_core *core, uintptr_t self)
+/* One of another thread is used by nobody: no guard of a fast path holds, and cold code refuses it.
+ * The thread that forked has another number in the child. */
+static void pool_lose(tide_pool *pool, void *user)
 {
-    core->owner.number = tide_pool_owner(core) == self ? tide_os_thread_number() : 0;
-}
-
-static void pool_mark_torn(tide_pool *pool, void *user)
-{
-    pool_number_owner(pool->core, *(const uintptr_t *)user);
-    uintptr_t changing = __atomic_load_n(&pool->core->changing, __ATOMIC_ACQUIRE);
-    if (changing == 0 || changing == *(const uintptr_t *)user)
+    if (tide_pool_owner(pool->core) == *(const uintptr_t *)user) {
+        pool->core->owner.number = tide_os_thread_number();
         return;
-    pool->core->torn = true;
-    pool->copy = tide_pool_copy(true); /* tide_pool_use looks further, and refuses it */
-    pool->saved = 0;                   /* no guard of a fast path holds, and cold code asks */
+    }
+    pool->core->lost = true;
+    pool->copy = tide_pool_copy(true); /* tide_pool_use looks further */
+    pool->saved = 0;
     tide_log_set_room(pool, pool->core->log.start);
+    tide_pool_delist(pool);
 }
 
 /* In the child: the thread that forked has the id that it had. */
-static void pool_look_for_torn(void)
+static void pool_lose_others(void)
 {
     uintptr_t self = tide_os_thread();
-    tide_pools_visit(pool_mark_torn, &self);
+    tide_pools_visit(pool_lose, &self);
 }
 
-static const tide_fork_handlers pool_around_fork = {.child = pool_look_for_torn};
+static const tide_fork_handlers pool_around_fork = {.child = pool_lose_others};
 
 /* ---- create ----------------------------------------------------------------------------- */
 
@@ -332,7 +329,6 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
         __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     if (tide_pool_owner(core) != tide_os_thread())
         tide_pool_own(core); /* a thread's pool may be discarded by whoever ends the process */
-    tide_pool_open_stale(pool);
     pool_rewind_all(pool, caller);
     tide_pool_trim_slots(pool);
     pool_run_endings(pool, true);
@@ -350,28 +346,11 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     pool_drop_buffers(buffers);
 }
 
-/* Of what the pool holds itself nothing can be relied on, so all of that stays where it is. */
-static void pool_forget(tide_pool *pool)
-{
-    tide_assert(pool->core->torn);
-    tide_pool_delist(pool);
-    if (pool->core->check >= TIDE_CHECK_POISON)
-        __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
-    tide_device_keep_stream(pool->core->device, pool->core->streams.own_number, false);
-    tide_device_drop(pool->core->device);
-    pool_drop_buffers(pool->core->buffers);
-}
-
 tide_status tide_pool_destroy(tide_pool *pool)
 {
     if (pool == NULL)
         return TIDE_OK;
     const char *call = "tide_pool_destroy";
-    TIDE_FORWARD(tide_pool_of_ours(pool, call));
-    if (pool->core->torn) {
-        pool_forget(pool);
-        return TIDE_OK;
-    }
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (!tide_at_root(pool))
         return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",

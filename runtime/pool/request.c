@@ -7,7 +7,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/log.h"
 
 _Static_assert(((TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
@@ -75,10 +74,8 @@ static void request_defer(tide_pool *pool)
         if (tide_log_usual_room(core) == core->log.start ||
             (pool->log_top == core->log.end && !tide_log_grow(pool)))
             return;
-        uintptr_t before = tide_change_begin(core);
         tide_log_push(pool, &core->log.undo[TIDE_UNDO_REQUEST], NULL, 0);
         core->requests.deferred = true;
-        tide_change_end(core, before);
     }
     tide_log_reopen(pool);
 }

@@ -4,7 +4,6 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/shim.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 
@@ -50,9 +49,7 @@ void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
 {
     tide_assert(pool->core->careful); /* else the records do not say what is live */
     tide_assert(first >= row->slots && first <= row->slots + row->count);
-    uintptr_t before = tide_change_begin(pool->core);
     for (tide_slot *slot = first; slot < row->shelf->next; slot++)
         if (tide_slot_record_of(row, slot)->live)
             retire_slot(pool, row, slot);
-    tide_change_end(pool->core, before);
 }

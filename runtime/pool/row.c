@@ -14,7 +14,6 @@
 #include "runtime/base/shim.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/log.h"
@@ -277,10 +276,8 @@ void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
     tide_row *row = &pool->core->rows.by_type[entry->more >> 32];
     tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->more;
     tide_assert(row->shelf != NULL && slot >= row->slots && slot < larger);
-    uintptr_t before = tide_change_begin(pool->core);
     if (larger < row->slots + row->count) /* else a trim has taken it */
         row_swap_slots(row, slot, larger);
-    tide_change_end(pool->core, before);
 }
 
 /* The slot at `next`, or the one that takes its place, with memory for the request. */

@@ -194,7 +194,7 @@ static void shell_give_back_above(uint32_t most)
 
 void tide_shell_give(tide_pool *pool)
 {
-    bool keep = !pool->core->careful && !pool->core->torn && shell_is_small(pool);
+    bool keep = !pool->core->careful && shell_is_small(pool);
     if (!keep) {
         shell_unreserve(pool);
         return;

@@ -6,7 +6,6 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_SHUT_H
 #define TIDEPOOL_RUNTIME_POOL_SHUT_H
 
-#include "runtime/base/os.h"
 #include "runtime/pool/log.h"
 
 typedef struct tide_shut {
@@ -19,7 +18,6 @@ static inline tide_shut tide_pool_shut(tide_pool *pool)
     tide_assert(!pool->core->shut);
     tide_shut was = {.copy = pool->copy, .saved = pool->saved};
     pool->core->shut = true;
-    pool->core->shut_by = tide_os_thread_number();
     __atomic_store_n(&pool->copy, tide_pool_copy(true), __ATOMIC_RELAXED);
     pool->saved = 0;
     tide_log_set_room(pool, pool->core->log.start);
@@ -33,19 +31,6 @@ static inline void tide_pool_open_again(tide_pool *pool, tide_shut was)
     pool->saved = was.saved;
     __atomic_store_n(&pool->copy, was.copy, __ATOMIC_RELAXED);
     pool->core->shut = false;
-    tide_log_reopen(pool);
-}
-
-/* The function never came back: it ended the thread, or its thread is not there in the child of a
- * fork. After a deleter the rows and the log are whole (runtime/pool/change.h), so the pool can be
- * reset. In the middle of a change they are not. */
-static inline void tide_pool_open_stale(tide_pool *pool)
-{
-    if (!pool->core->shut)
-        return;
-    pool->core->shut = false;
-    __atomic_store_n(&pool->copy, tide_pool_copy(pool->core->check >= TIDE_CHECK_POISON),
-                     __ATOMIC_RELAXED);
     tide_log_reopen(pool);
 }
 

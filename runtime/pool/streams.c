@@ -7,7 +7,6 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
@@ -182,12 +181,10 @@ static tide_status streams_declare(tide_pool *pool, const char *call, const tide
         return TIDE_ERROR_LIMIT;
     TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));
     tide_assert(foreign->number != 0 && !tide_at_root(pool));
-    uintptr_t before = tide_change_begin(core);
     core->streams.foreign[core->streams.foreign_count++] = *foreign;
     tide_device_keep_stream(core->device, foreign->number, true);
     core->attended = true;
     tide_log_push(pool, &core->log.undo[TIDE_UNDO_STREAM], NULL, 0);
-    tide_change_end(core, before);
     tide_log_reopen(pool); /* which closes it now that a stream is declared */
     return TIDE_OK;
 }

@@ -11,7 +11,6 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
@@ -135,7 +134,6 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
         tide_type_refuse(type, call);
         return summary;
     }
-    uintptr_t before = tide_change_begin(pool->core);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         tide_row *row = pool->core->rows.used[i];
         if (type != TIDE_ALL_TYPES && type != row->type)
@@ -145,7 +143,6 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
         else
             trim_row(pool, row, &summary);
     }
-    tide_change_end(pool->core, before);
     tide_assert_valid(pool);
     if (summary.slots != 0) {
         TIDE_USDT(pool_trim, pool, (const char *)pool->core->name, summary.slots, summary.bytes,

@@ -6,7 +6,6 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/pool/change.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/log.h"
 #include "runtime/scope/kind.h"
@@ -40,15 +39,12 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
     return tide_scope_mark(scope, call);
 }
 
-/* What stands above the mark moves down. Meanwhile the log is not one that the child of a fork can
- * reset by. */
+/* What stands above the mark moves down. */
 static void scope_move_down(tide_pool *pool, tide_entry *mark)
 {
-    uintptr_t before = tide_change_begin(pool->core);
     for (tide_entry *entry = mark; entry + 1 < pool->log_top; entry++)
         *entry = entry[1];
     pool->log_top--;
-    tide_change_end(pool->core, before);
 }
 
 /* Takes the mark out of the log. Then the scope ends like a block's. */
@@ -80,7 +76,7 @@ tide_status tide_scope_leave(tide_scope *scope)
     tide_pool *pool = scope->pool;
     if (pool == NULL || pool == tide_pool_refusing())
         return tide_fail(TIDE_ERROR_STALE, call, "the scope is not open");
-    if (TIDE_UNLIKELY(pool->copy != tide_pool_copy(false))) /* not ours, torn, or checked */
+    if (TIDE_UNLIKELY(pool->copy != tide_pool_copy(false))) /* not ours, lost, or checked */
         TIDE_FORWARD(tide_pool_use(pool, call));
     if (TIDE_UNLIKELY(!tide_mark_open(pool, scope->position, scope->serial)))
         return scope_refuse_leave(pool, call);
