@@ -111,12 +111,10 @@ static tide_status file_load(const char *path, bool merge, const char *call)
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    int cancel = tide_os_forbid_cancel();
     tide_status status = file_read(path, &text, call);
     if (status == TIDE_OK)
         status = file_take(&text, path, merge, call);
     tide_os_free(text.bytes);
-    tide_os_restore_cancel(cancel);
     return status;
 }
 
@@ -252,12 +250,10 @@ tide_status tide_profile_save(const char *path)
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    int cancel = tide_os_forbid_cancel(); /* or a file would be left beside the new one */
     tide_status status = file_collect(&text, call);
     if (status == TIDE_OK)
         status = file_write(path, &text, call);
     tide_os_free(text.bytes);
-    tide_os_restore_cancel(cancel);
     return status;
 }
 
@@ -268,12 +264,10 @@ tide_status tide_profile_write(FILE *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the stream is NULL");
     tide_attach();
-    int cancel = tide_os_forbid_cancel();
     tide_status status = file_collect(&text, call);
     if (status == TIDE_OK &&
         (fwrite(text.bytes, 1, text.length, out) != text.length || fflush(out) != 0))
         status = file_system_failed(call, "write to", "the stream");
     tide_os_free(text.bytes);
-    tide_os_restore_cancel(cancel);
     return status;
 }

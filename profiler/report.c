@@ -144,7 +144,6 @@ tide_status tide_profile_print(FILE *out)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_print", "the file is NULL");
     char *text = NULL;
     size_t length = 0;
-    TIDE_UNCANCELLED;
     FILE *page = tide_os_faulted(1) ? NULL : tide_memory_stream_open(&text, &length);
     if (page == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");

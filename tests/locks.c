@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cancelled.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
@@ -110,44 +109,6 @@ static void code_that_is_not_ours_is_called_with_none_held(void **state)
          "code that is not ours is called while the lock of the registry is held");
 }
 
-/* ---- cancellation -------------------------------------------------------------------------- */
-
-static tide_lock held_lock = TIDE_LOCK(TIDE_FORK_BUFFERS);
-
-static void hold_a_lock(void)
-{
-    tide_lock_take(&held_lock);
-    pthread_testcancel();
-    tide_lock_let_go(&held_lock);
-}
-
-static void hold_two_locks(void)
-{
-    tide_registry_lock();
-    hold_a_lock();
-    pthread_testcancel();
-    tide_registry_unlock();
-}
-
-static void try_a_lock(void)
-{
-    CHILD_MUST(tide_lock_try(&held_lock));
-    pthread_testcancel();
-    tide_lock_let_go(&held_lock);
-}
-
-static void who_holds_a_lock_is_not_cancelled(void **state)
-{
-    static const cancelled_operation operations[] = {{"a lock", hold_a_lock},
-                                                     {"two locks", hold_two_locks},
-                                                     {"a lock that is tried", try_a_lock},
-                                                     {"a nap", tide_os_nap}};
-    (void)state;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        expect_not_cancelled_in(&operations[i], NULL, NULL);
-    try_a_lock(); /* nobody has it */
-}
-
 /* ---- waiting ------------------------------------------------------------------------------- */
 
 static tide_lock contended = TIDE_LOCK(TIDE_FORK_BUFFERS);
@@ -160,7 +121,6 @@ static void *take_once(void *unused)
     tide_lock_take(&contended);
     uses++;
     tide_lock_let_go(&contended);
-    pthread_testcancel();
     return unused;
 }
 
@@ -189,23 +149,6 @@ static void who_waits_for_long_sleeps(void **state)
     tide_lock_let_go(&contended);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(uses, 1);
-}
-
-/* It has the lock when it is asked to end, lets go of it, and ends then. */
-static void who_waits_is_cancelled_when_it_has_let_go(void **state)
-{
-    (void)state;
-    void *end = NULL;
-    uses = 0;
-    tide_lock_take(&contended);
-    pthread_t thread = start_waiter();
-    assert_int_equal(pthread_cancel(thread), 0);
-    tide_lock_let_go(&contended);
-    assert_int_equal(pthread_join(thread, &end), 0);
-    assert_ptr_equal(end, PTHREAD_CANCELED);
-    assert_int_equal(uses, 1);
-    assert_true(tide_lock_try(&contended));
-    tide_lock_let_go(&contended);
 }
 
 /* Held as around a fork; the child has the forking thread only, which lets go. */
@@ -310,9 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_are_taken_in_the_order_of_their_ranks),
         cmocka_unit_test(code_that_is_not_ours_is_called_with_none_held),
-        cmocka_unit_test(who_holds_a_lock_is_not_cancelled),
         cmocka_unit_test(who_waits_for_long_sleeps),
-        cmocka_unit_test(who_waits_is_cancelled_when_it_has_let_go),
         cmocka_unit_test(a_child_finds_no_trace_of_who_waited),
         cmocka_unit_test(one_thread_has_it_at_a_time),
         cmocka_unit_test(nothing_of_a_lock_is_read_once_it_is_unlocked),

@@ -97,8 +97,7 @@ TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *a
  * thread waits for it but the one that destroys the pool. If that wait fails twice the deleter
  * runs, since nobody can tell when one would succeed. If the process exits before that it never
  * runs, unless the device was lost before. The deleter must return, and may use any pool but this
- * one, which is being rewound and refuses it (TIDE_ERROR_STATE); its thread cannot be cancelled
- * meanwhile. The tensor's flags are not kept: do not write to memory that the producer calls
+ * one, which is being rewound and refuses it (TIDE_ERROR_STATE). The tensor's flags are not kept: do not write to memory that the producer calls
  * read-only. NULL with a message for another major version of DLPack, memory that is not on the
  * pool's device, and a type or rank that Tidepool does not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);

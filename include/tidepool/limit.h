@@ -27,8 +27,7 @@ TIDE_BEGIN_DECLS
  * It is called on the thread that wants the memory, with no lock of the library held, and never
  * inside of itself: what it allocates is not asked about. The pool that wants the memory stands
  * half-way and refuses it (TIDE_ERROR_STATE); it may neither acquire from nor release to the
- * buffers that want it, but it may trim them. A call that ends its thread leaves that pool to be
- * destroyed only. The thread cannot be cancelled meanwhile. */
+ * buffers that want it, but it may trim them. It must return. */
 typedef bool (*tide_limit_function)(size_t held, size_t wanted, void *user);
 
 /* All zero means: no limit. */

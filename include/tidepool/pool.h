@@ -61,9 +61,7 @@ typedef struct tide_pool_event {
  * guarding pools) or destroys: when slots get memory and give it back, so not at all by steady
  * work. No lock of the library is held: it may take locks of the program, allocate, and use other
  * pools and buffers. It must not use those buffers that its pool draws from, and its own pool
- * refuses it (TIDE_ERROR_STATE): that stands half-way. If it ends its thread, another one can only
- * adopt the pool, which fails, and then destroy it. The thread cannot be cancelled meanwhile.
- * `event` is valid during the call. */
+ * refuses it (TIDE_ERROR_STATE): that stands half-way. It must return, or end the process. `event` is valid during the call. */
 typedef void (*tide_pool_hook)(const tide_pool_event *event, void *user);
 
 /* All zero means: the defaults. */

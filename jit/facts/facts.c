@@ -270,7 +270,6 @@ tide_status tide_facts_write(FILE *out)
 {
     const char *call = "tide_facts_write";
     tide_document document;
-    TIDE_UNCANCELLED;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the file is NULL");
     tide_attach(); /* so that settings are what the environment says */
@@ -305,7 +304,6 @@ tide_status tide_event_write(FILE *out, const tide_event *event)
 {
     const char *call = "tide_event_write";
     tide_document document;
-    TIDE_UNCANCELLED;
     if (out == NULL || event == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
                          out == NULL ? "file" : "event");

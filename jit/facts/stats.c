@@ -178,7 +178,6 @@ static void stats_at_exit(void)
     double asked = tide_setting_get(TIDE_SETTING_stats);
     char *text;
     size_t length;
-    TIDE_UNCANCELLED; /* or the thread that ends the process would end alone, and in here */
     if (asked == TIDE_STATS_NONE)
         return;
     if (stats_collect(asked, &text, &length))

@@ -16,7 +16,6 @@ static pthread_once_t hooks_attached = PTHREAD_ONCE_INIT;
  * repeated. */
 static void hooks_attach(void)
 {
-    TIDE_UNCANCELLED; /* it may complain of settings, and would be begun again half done */
     tide_exit_watch();
     tide_attach_all();
 }

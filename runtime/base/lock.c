@@ -10,20 +10,12 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
-enum { LOCK_CANCELLED = 31 }; /* the bit that says that cancellation was allowed before */
+static _Thread_local uint32_t lock_mine; /* a bit for each rank */
 
-static _Thread_local uint32_t lock_mine; /* a bit for each rank, and that one */
-
-_Static_assert((int)TIDE_FORK_RANKS <= (int)LOCK_CANCELLED,
-               "each rank has a bit, and there is one more");
+_Static_assert((int)TIDE_FORK_RANKS <= 32, "each rank has a bit");
 
 unsigned (*tide_outside_let_go)(void);
 void (*tide_outside_take_again)(unsigned);
-
-static uint32_t lock_ranks(void)
-{
-    return lock_mine & ~(UINT32_C(1) << LOCK_CANCELLED);
-}
 
 /* ---- the law ------------------------------------------------------------------------------ */
 
@@ -41,13 +33,13 @@ static const char *lock_name(tide_fork_rank rank)
 
 static tide_fork_rank lock_innermost(void)
 {
-    return (tide_fork_rank)(31 - __builtin_clz(lock_ranks()));
+    return (tide_fork_rank)(31 - __builtin_clz(lock_mine));
 }
 
 static void lock_check_order(tide_fork_rank rank)
 {
     char text[160];
-    if (lock_ranks() >> rank == 0)
+    if (lock_mine >> rank == 0)
         return;
     snprintf(text, sizeof text, "order of locks: that of %s is taken while that of %s is held",
              lock_name(rank), lock_name(lock_innermost()));
@@ -57,7 +49,7 @@ static void lock_check_order(tide_fork_rank rank)
 static void lock_check_none(const char *what)
 {
     char text[160];
-    if (lock_ranks() == 0)
+    if (lock_mine == 0)
         return;
     snprintf(text, sizeof text, "%s while the lock of %s is held", what,
              lock_name(lock_innermost()));
@@ -92,20 +84,12 @@ void tide_lock_destroy(tide_lock *lock)
 static void lock_note_taken(tide_fork_rank rank)
 {
     lock_check_order(rank);
-    if (lock_mine == 0 && tide_os_forbid_cancel() == PTHREAD_CANCEL_ENABLE)
-        lock_mine = UINT32_C(1) << LOCK_CANCELLED;
     lock_mine |= UINT32_C(1) << rank;
 }
 
 static void lock_note_let_go(tide_fork_rank rank)
 {
     lock_mine &= ~(UINT32_C(1) << rank);
-    if (lock_ranks() != 0)
-        return;
-    bool allowed = lock_mine != 0;
-    lock_mine = 0;
-    if (allowed)
-        tide_os_restore_cancel(PTHREAD_CANCEL_ENABLE);
 }
 
 static void lock_pause(void)
@@ -134,7 +118,6 @@ static bool lock_take_spinning(tide_lock *lock)
     return false;
 }
 
-/* The mutex comes after: while it is waited for, the thread is not cancelled either. */
 void tide_lock_take(tide_lock *lock)
 {
     lock_note_taken(lock->rank);
@@ -162,13 +145,13 @@ void tide_lock_let_go(tide_lock *lock)
 
 void tide_lock_wait(tide_lock *lock, pthread_cond_t *woken)
 {
-    tide_assert(lock_ranks() == UINT32_C(1) << lock->rank);
+    tide_assert(lock_mine == UINT32_C(1) << lock->rank);
     pthread_cond_wait(woken, &lock->mutex);
 }
 
 bool tide_lock_wait_until(tide_lock *lock, pthread_cond_t *woken, const struct timespec *until)
 {
-    tide_assert(lock_ranks() == UINT32_C(1) << lock->rank);
+    tide_assert(lock_mine == UINT32_C(1) << lock->rank);
     return pthread_cond_timedwait(woken, &lock->mutex, until) != ETIMEDOUT;
 }
 
@@ -205,7 +188,7 @@ struct timespec tide_lock_time_in(double ms)
 
 void tide_lock_take_with_others(tide_lock *lock)
 {
-    tide_assert(lock_ranks() >> lock->rank == 0);
+    tide_assert(lock_mine >> lock->rank == 0);
     pthread_mutex_lock(&lock->mutex);
 }
 
@@ -231,13 +214,11 @@ tide_outside tide_outside_enter(void)
 {
     tide_outside outside = {.let_go = tide_outside_let_go != NULL ? tide_outside_let_go() : 0};
     lock_check_none("code that is not ours is called");
-    outside.cancel = tide_os_forbid_cancel();
     return outside;
 }
 
 void tide_outside_leave(tide_outside outside)
 {
-    tide_os_restore_cancel(outside.cancel);
     if (outside.let_go != 0)
         tide_outside_take_again(outside.let_go);
 }

@@ -11,10 +11,6 @@
  *     holds for each wait for a thread, but for one that needs no lock to be done
  *     (runtime/buffers/store/instance.h, 1). The stager is waited for with that of the round:
  *     it is another program, which needs none of ours, and each wait has an end.
- *  3. A thread that holds any is not cancelled, for nobody would let go of it: the first that is
- *     taken forbids cancellation, the last that is let go allows it again. Nor is a thread that is
- *     in code which is not ours, a driver's included: what we have half done would stay so. The
- *     library has no other points of cancellation.
  *
  * With asserts on, taking a lock asserts (1) and tide_outside_enter asserts (2); both name the
  * locks. */
@@ -76,7 +72,6 @@ bool tide_lock_held_any(void);
  * meanwhile, though it keeps the round (jit/learn/round.h). `leave` wants what `enter` returns. */
 typedef struct tide_outside {
     unsigned let_go; /* of the round */
-    int cancel;      /* tide_os_restore_cancel */
 } tide_outside;
 
 tide_outside tide_outside_enter(void);

@@ -69,8 +69,7 @@ static bool os_is_strict(void)
     static int known;
     int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (answer == UNKNOWN) {
-        int cancel = tide_os_forbid_cancel(),
-            error = errno; /* to read is a point of cancellation */
+        int error = errno;
         char mode = '0';
         int from = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
         if (from >= 0 && read(from, &mode, 1) != 1)
@@ -80,7 +79,6 @@ static bool os_is_strict(void)
         answer = mode == '2' ? STRICT : LENIENT;
         __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
         errno = error;
-        tide_os_restore_cancel(cancel);
     }
     return answer == STRICT || tide_os_strict_always;
 }
@@ -223,7 +221,6 @@ void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES])
 
 void tide_os_write_error(const char *text, size_t bytes)
 {
-    int cancel = tide_os_forbid_cancel(); /* who reports is often in the middle of something */
     while (bytes > 0) {
         ssize_t written = write(STDERR_FILENO, text, bytes);
         if (written <= 0)
@@ -231,26 +228,21 @@ void tide_os_write_error(const char *text, size_t bytes)
         text += written;
         bytes -= (size_t)written;
     }
-    tide_os_restore_cancel(cancel);
 }
 
 int tide_os_forbid_cancel(void)
 {
-    int before = PTHREAD_CANCEL_ENABLE;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
+    return 0;
 }
 
 void tide_os_restore_cancel(int state)
 {
-    (void)pthread_setcancelstate(state, NULL);
+    (void)state;
 }
 
 void tide_os_nap(void)
 {
-    int cancel = tide_os_forbid_cancel();
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    tide_os_restore_cancel(cancel);
 }
 
 int tide_os_thread_number(void)

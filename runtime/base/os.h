@@ -60,21 +60,10 @@ int tide_os_thread_number(void);
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 
-/* A thread that has a lock must not be cancelled: nobody would let go of the lock. Gives the state
- * to go back to. */
 int tide_os_forbid_cancel(void);
 void tide_os_restore_cancel(int state);
 
-/* A declaration: the thread is not cancelled in the rest of the block. */
-#define TIDE_UNCANCELLED                                                              \
-    __attribute__((cleanup(tide_os_end_uncancelled), unused)) int tide_uncancelled_ = \
-        tide_os_forbid_cancel()
-static inline void tide_os_end_uncancelled(const int *state)
-{
-    tide_os_restore_cancel(*state);
-}
-
-/* Others run for a moment (50 µs). No point of cancellation. */
+/* Others run for a moment (50 µs). */
 void tide_os_nap(void);
 
 #endif

@@ -151,7 +151,6 @@ tide_status tide_buffers_print(tide_buffers *buffers, FILE *out)
 {
     tide_buffers_statistics s;
     tide_bucket_statistics buckets[LINES];
-    TIDE_UNCANCELLED;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffers_print", "the file is NULL");
     TIDE_FORWARD(tide_buffers_stats(buffers, &s, buckets, LINES));

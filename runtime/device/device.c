@@ -180,7 +180,6 @@ static tide_device *device_open_on_backend(const tide_backend *backend, unsigned
     char name[sizeof device_list->name];
     tide_assert(ordinal <= 9999); /* so it has at most DIGITS_MAX digits: the name fits */
     snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
-    TIDE_UNCANCELLED; /* it would stay busy */
     tide_registry_lock();
     tide_device *known = device_count(name), *closed = NULL;
     if (known == NULL)
@@ -287,7 +286,6 @@ tide_status tide_device_close(tide_device *device)
         return TIDE_OK;
     TIDE_FORWARD(tide_registry_admit("tide_device_close"));
     device_settle(device);
-    TIDE_UNCANCELLED; /* it would stay busy */
     tide_registry_lock();
     tide_status status = device_close_once(device, "tide_device_close");
     bool last = status == TIDE_OK && device->opened == 0;

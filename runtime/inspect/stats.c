@@ -116,7 +116,6 @@ static void stats_print_head(const tide_pool *pool, const tide_pool_statistics *
 tide_status tide_pool_print(const tide_pool *pool, FILE *out)
 {
     tide_pool_statistics stats;
-    TIDE_UNCANCELLED;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_print", "the file is NULL");
     TIDE_FORWARD(tide_pool_stats(pool, &stats));

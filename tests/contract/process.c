@@ -19,8 +19,10 @@
 
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/facts.h>
 #include <tidepool/learn.h>
+#include <tidepool/listen.h>
 #include <tidepool/scope.h>
 #include <tidepool/tidepool.h>
 

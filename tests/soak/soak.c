@@ -4,8 +4,7 @@
  *   tidepool-soak [--seconds N] [--seed N] PLUGIN
  *
  * Two threads open scopes, two use buffers and hand them to each other, one loads and unloads a
- * plugin, one forks, one starts threads and cancels them, one kills the stager and closes every
- * descriptor that the process has. The first thread watches: a thread that does nothing for half a
+ * plugin, one forks, one starts threads that end, one kills the stager. The first thread watches: a thread that does nothing for half a
  * minute is hung, and so is an end that takes as long; all stacks are printed, and the process
  * aborts (stacks.h). What was done is counted, and all of it must have been done. After each minute
  * all threads rest and give their buffers back, and the memory that the process holds is read
@@ -60,19 +59,15 @@ static bool soak_must(bool good, const char *what)
 
 /* ---- what was done ------------------------------------------------------------------------ */
 
-typedef enum deed { PLUGINS, COMPILED, KILLED, CHILDREN, LEARNERS, CANCELLED, CLOSED, DEEDS } deed;
+typedef enum deed { PLUGINS, COMPILED, KILLED, CHILDREN, ENDED, DEEDS } deed;
 
 static struct {
     const char *what;
     uint64_t times; /* atomic */
 } counts[DEEDS] = {
-    [PLUGINS] = {.what = "plugins loaded"},
-    [COMPILED] = {.what = "scopes in compiled code"},
-    [KILLED] = {.what = "stagers killed"},
-    [CHILDREN] = {.what = "children forked"},
-    [LEARNERS] = {.what = "children with a keeper"},
-    [CANCELLED] = {.what = "threads cancelled"},
-    [CLOSED] = {.what = "descriptors closed"},
+    [PLUGINS] = {.what = "plugins loaded"}, [COMPILED] = {.what = "scopes in compiled code"},
+    [KILLED] = {.what = "stagers killed"},  [CHILDREN] = {.what = "children forked"},
+    [ENDED] = {.what = "threads ended"},
 };
 
 static void count_add(deed what, uint64_t times)
@@ -87,7 +82,7 @@ static bool counts_are_good(void)
     bool good = true;
     for (unsigned i = 0; i < DEEDS; i++) {
         printf("%-24s %10llu\n", counts[i].what, (unsigned long long)counts[i].times);
-        if (counts[i].times == 0 && !((i == CLOSED || i == LEARNERS) && SOAK_UNDER_TSAN)) {
+        if (counts[i].times == 0) {
             fprintf(stderr, "soak: %s: none\n", counts[i].what);
             good = false;
         }
@@ -178,26 +173,6 @@ static bool buffers_give_back(void)
 
 /* ---- plugins ---------------------------------------------------------------------------- */
 
-/* For who forks a child that may load something: glibc leaves locks of the linker as they are in a
- * fork in the middle of this. */
-static pthread_mutex_t linker_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void *plugin_load(void)
-{
-    pthread_mutex_lock(&linker_lock);
-    void *handle = dlopen(soak_plugin, RTLD_NOW | RTLD_LOCAL);
-    pthread_mutex_unlock(&linker_lock);
-    return handle;
-}
-
-static bool plugin_unload(void *handle)
-{
-    pthread_mutex_lock(&linker_lock);
-    bool good = dlclose(handle) == 0;
-    pthread_mutex_unlock(&linker_lock);
-    return good;
-}
-
 /* For each library that comes or goes ThreadSanitizer (Clang 14) maps 1.7 MB and keeps them. Once
  * that is as much as the machine's memory, used or not, the kernel refuses to fork. */
 static void plugins_pace(void)
@@ -206,65 +181,33 @@ static void plugins_pace(void)
         usleep(100000);
 }
 
-/* Loading may fail because a descriptor of the loader was closed meanwhile. */
 static bool plugins(worker *self)
 {
     (void)self;
     plugins_pace();
-    void *handle = plugin_load();
+    void *handle = dlopen(soak_plugin, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
-        return true;
+        return soak_must(false, "no plugin");
     count_add(PLUGINS, 1);
     size_t (*run)(void) = NULL;
     *(void **)&run = dlsym(handle, "plugin_run_alone");
     bool good = run != NULL;
     for (unsigned i = 0; good && i < 300; i++)
         good = run() > 0;
-    return soak_must(plugin_unload(handle) && good, "plugins");
+    return soak_must(dlclose(handle) == 0 && good, "plugins");
 }
 
 /* ---- forks ------------------------------------------------------------------------------ */
 
-enum { LEARNED = 3 }; /* how a child ends that had a background thread */
-static unsigned learners_kept;
-
-/* Without a background thread, and by _exit: if another thread was loading a plugin, glibc leaves its list of
- * modules locked here, and its list of what is done at exit. */
-static void fork_child(worker *child)
-{
-    bool good = tide_tune_set("background", 0) == TIDE_OK && scopes(child);
-    _exit(good ? 0 : 1);
-}
-
-static void fork_learner(worker *child)
-{
-    bool good = scopes(child), learned = tide_background_running();
-    good = tide_background_stop() == TIDE_OK && good;
-    exit(!good ? 1 : learned ? LEARNED : 0);
-}
-
-static void fork_live(uint64_t seed, bool learns)
+/* By _exit: if another thread was loading a plugin, glibc leaves its list of modules locked here, and
+ * its list of what is done at exit. */
+static void fork_live(uint64_t seed)
 {
     worker child = {.random = {seed}};
     if (SOAK_UNDER_TSAN) /* its allocator's locks are as the other threads left them */
         _exit(0);
-    if (learns)
-        signal(SIGALRM, SIG_DFL); /* whoever waits for it is told so */
     alarm(HUNG_SECONDS / 2);
-    learns ? fork_learner(&child) : fork_child(&child);
-}
-
-static pid_t fork_now(uint64_t seed, bool learns)
-{
-    fflush(NULL);
-    if (learns)
-        pthread_mutex_lock(&linker_lock);
-    pid_t child = fork();
-    if (child == 0)
-        fork_live(seed, learns);
-    if (learns)
-        pthread_mutex_unlock(&linker_lock);
-    return child;
+    _exit(scopes(&child) ? 0 : 1);
 }
 
 static void fork_say_failure(void)
@@ -275,62 +218,44 @@ static void fork_say_failure(void)
     said = true;
 }
 
-/* How did it end? A learner may be kept by the list of modules, if the parent's keeper was loading
- * code for longer than a fork waits. What keeps it is not known here: so it is counted, and has to
- * be rare. */
-static bool forks_judge(int status, bool learns)
-{
-    bool learned = WIFEXITED(status) && WEXITSTATUS(status) == LEARNED;
-    bool kept = learns && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
-    learners_kept += kept;
-    count_add(CHILDREN, 1);
-    count_add(LEARNERS, learned);
-    if (status == 0 || learned || kept)
-        return true;
-    fprintf(stderr, "soak: a child ended by status %#x\n", (unsigned)status);
-    return false;
-}
-
 static bool forks(worker *self)
 {
     int status = 0;
-    bool learns = rng_below(&self->random, 2) == 0, good = true;
-    pid_t child = fork_now(rng_next(&self->random), learns);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        fork_live(rng_next(&self->random));
     if (child < 0)
         fork_say_failure();
-    else
-        good = waitpid(child, &status, 0) == child && forks_judge(status, learns);
+    bool good = child < 0 || (waitpid(child, &status, 0) == child && status == 0);
+    count_add(CHILDREN, child > 0);
+    if (!good)
+        fprintf(stderr, "soak: a child ended by status %#x\n", (unsigned)status);
     usleep(20000);
     return soak_must(good, "forks");
 }
 
-/* ---- cancellations ---------------------------------------------------------------------- */
+/* ---- threads that end --------------------------------------------------------------------- */
 
-static void *cancel_victim(void *seed)
+static void *end_between_calls(void *seed)
 {
     worker self = {.random = {(uintptr_t)seed}};
-    while (scopes(&self)) {
+    for (uint64_t turns = rng_below(&self.random, 100); turns > 0 && scopes(&self); turns--)
         tide_buffers_trim(soak_buffers, 0);
-        pthread_testcancel();
-    }
-    return NULL;
+    pthread_exit(NULL);
 }
 
-static bool cancellations(worker *self)
+static bool endings(worker *self)
 {
-    pthread_t victim;
-    if (pthread_create(&victim, NULL, cancel_victim, (void *)(uintptr_t)rng_next(&self->random)) !=
-        0)
+    pthread_t thread;
+    void *seed = (void *)(uintptr_t)rng_next(&self->random);
+    if (pthread_create(&thread, NULL, end_between_calls, seed) != 0)
         return true;
-    usleep((useconds_t)rng_below(&self->random, 20000));
-    void *ended = NULL;
-    bool good = pthread_cancel(victim) == 0;
-    good = pthread_join(victim, &ended) == 0 && good;
-    count_add(CANCELLED, ended == PTHREAD_CANCELED);
-    return soak_must(good, "cancellations");
+    count_add(ENDED, pthread_join(thread, NULL) == 0);
+    return true;
 }
 
-/* ---- stagers and descriptors ------------------------------------------------------------ */
+/* ---- stagers --------------------------------------------------------------------------- */
 
 /* Is this process a stager of ours? Its private directory, which it is told, names our process. */
 static bool stager_is_ours(const char *pid)
@@ -362,12 +287,7 @@ static void kill_stagers(void)
 
 static bool killings(worker *self)
 {
-    if (SOAK_UNDER_TSAN || rng_below(&self->random, 4) != 0) { /* it calls what follows a race */
-        kill_stagers();
-    } else {
-        count_add(CLOSED, left_descriptors());
-        closefrom(3);
-    }
+    kill_stagers();
     /* Compiled code is adopted at once, or has to win. */
     tide_tune_set("trial", (double)rng_below(&self->random, 2));
     usleep(100000 + (useconds_t)rng_below(&self->random, 300000));
@@ -380,7 +300,7 @@ static worker workers[WORKERS] = {
     {.name = "scopes", .turn = scopes},     {.name = "more scopes", .turn = scopes},
     {.name = "buffers", .turn = buffers},   {.name = "more buffers", .turn = buffers},
     {.name = "plugins", .turn = plugins},   {.name = "forks", .turn = forks},
-    {.name = "killings", .turn = killings}, {.name = "cancellations", .turn = cancellations},
+    {.name = "killings", .turn = killings}, {.name = "endings", .turn = endings},
 };
 
 static void *work(void *user)
@@ -468,9 +388,6 @@ static bool soak(unsigned seconds)
     for (unsigned i = 0; i < WORKERS; i++)
         printf("%-24s %10llu turns\n", workers[i].name, (unsigned long long)workers[i].turns);
     bool good = counts_are_good();
-    printf("children kept            %10u\n", learners_kept);
-    good = soak_must(100ull * learners_kept <= counts[LEARNERS].times + 100, "children are kept") &&
-           good;
     unsigned processes = processes_left(), descriptors = left_descriptors();
     printf("descriptors left         %10u\n", descriptors);
     printf("processes left           %10u\n", processes);

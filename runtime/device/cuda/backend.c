@@ -150,13 +150,12 @@ static tide_status cuda_make_service(tide_device *device)
 /* What cuda_retain_context took, also when the context cannot be entered any more. */
 static void cuda_release_context(tide_cu_device device)
 {
-    int cancel;
-    if (!tide_cuda_begin(&cancel))
+    if (!tide_cuda_begin())
         return;
     int mode = tide_cuda_relax();
     (void)tide_cu.cuDevicePrimaryCtxRelease(device);
     tide_cuda_relax_end(mode);
-    tide_cuda_end(cancel);
+    tide_cuda_end();
 }
 
 /* Its primary context, the stream and the memory pool; on failure none of them. */
@@ -200,14 +199,13 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
 
 tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
 {
-    int cancel;
     TIDE_FORWARD(tide_cuda_load());
-    if (!tide_cuda_begin(&cancel))
+    if (!tide_cuda_begin())
         return tide_cuda_refuse(call);
     int mode = tide_cuda_relax();
     tide_status status = cuda_open_found(device, ordinal);
     tide_cuda_relax_end(mode);
-    tide_cuda_end(cancel);
+    tide_cuda_end();
     return status;
 }
 

@@ -35,12 +35,11 @@ void tide_cuda_driver_set(const char *path);
  * load it. */
 tide_status tide_cuda_load(void);
 
-/* Stand around calls of the driver; may be nested. The thread is not cancelled between them: `end`
- * gets what `begin` noted of that. `begin` is false once the process has begun to exit, and in a
+/* Stand around calls of the driver; may be nested. `begin` is false once the process has begun to exit, and in a
  * child that was forked after the driver was loaded: then neither a call nor `end` may follow.
  * Drivers are torn down in no particular order, so the system takes back what is left. */
-bool tide_cuda_begin(int *cancel);
-void tide_cuda_end(int cancel);
+bool tide_cuda_begin(void);
+void tide_cuda_end(void);
 
 /* Fails with the reason for which `begin` is false. `whose`: the call, or a device's name. */
 tide_status tide_cuda_refuse(const char *whose);
@@ -69,7 +68,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
  * while the process exits. */
 typedef struct tide_cuda_entered {
     bool pushed; /* another context was current */
-    int cancel, mode;
+    int mode;
 } tide_cuda_entered;
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
 void tide_cuda_leave(tide_cuda_entered entered);

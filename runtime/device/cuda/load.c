@@ -44,25 +44,23 @@ void tide_cuda_driver_set(const char *path)
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
-bool tide_cuda_begin(int *cancel)
+bool tide_cuda_begin(void)
 {
-    *cancel = tide_os_forbid_cancel();
     tide_assert(cuda_calls_own < UINT8_MAX);
     cuda_calls_own++;
     __atomic_fetch_add(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
     if (TIDE_LIKELY(__atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_OPEN))
         return true;
-    tide_cuda_end(*cancel);
+    tide_cuda_end();
     return false;
 }
 
-void tide_cuda_end(int cancel)
+void tide_cuda_end(void)
 {
     uint32_t before = __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
     tide_assert(cuda_calls_own > 0 && before >= cuda_calls_own);
     (void)before;
     cuda_calls_own--;
-    tide_os_restore_cancel(cancel);
 }
 
 /* Registered after the driver's own handlers, so it runs before them. Other threads that are in a
@@ -72,7 +70,6 @@ static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
     uint32_t open = CUDA_OPEN;
-    TIDE_UNCANCELLED;
     (void)__atomic_compare_exchange_n(&cuda_closed, &open, CUDA_EXITING, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST);
     for (int i = 0; i < TRIES; i++) {
@@ -241,12 +238,11 @@ static bool cuda_is_for_good(tide_cu_result result)
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result)
 {
     const char *name = NULL, *words = NULL;
-    int cancel;
     tide_assert(result != TIDE_CU_SUCCESS);
-    if (tide_cuda_begin(&cancel)) {
+    if (tide_cuda_begin()) {
         (void)tide_cu.cuGetErrorName(result, &name);
         (void)tide_cu.cuGetErrorString(result, &words);
-        tide_cuda_end(cancel);
+        tide_cuda_end();
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
@@ -311,11 +307,11 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
     tide_assert(__atomic_load_n(&cuda_loaded, __ATOMIC_RELAXED));
     entered->pushed = false;
-    if (TIDE_UNLIKELY(!tide_cuda_begin(&entered->cancel)))
+    if (TIDE_UNLIKELY(!tide_cuda_begin()))
         return tide_cuda_forked() ? tide_device_lose(device, device->name, cuda_words_forked)
                                   : tide_cuda_refuse(device->name);
     if (TIDE_UNLIKELY(cuda_was_reset(device))) {
-        tide_cuda_end(entered->cancel);
+        tide_cuda_end();
         return tide_device_unwatched(device)
                    ? tide_cuda_refuse(device->name)
                    : tide_device_lose(device, device->name,
@@ -330,7 +326,7 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
         entered->mode = tide_cuda_relax();
         return TIDE_OK;
     }
-    tide_cuda_end(entered->cancel);
+    tide_cuda_end();
     return tide_cuda_fail(device, "cuCtxPushCurrent", result);
 }
 
@@ -340,7 +336,7 @@ void tide_cuda_leave(tide_cuda_entered entered)
     tide_cuda_relax_end(entered.mode);
     if (entered.pushed)
         (void)tide_cu.cuCtxPopCurrent(&popped);
-    tide_cuda_end(entered.cancel);
+    tide_cuda_end();
 }
 
 /* Only the legacy stream has others that it is ordered with. To ask spoils no capture. */

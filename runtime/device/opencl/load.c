@@ -119,7 +119,6 @@ static void opencl_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
     static uint32_t tries; /* atomic */
-    TIDE_UNCANCELLED;
     __atomic_store_n(&opencl_exiting, true, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&opencl_calls_inside, __ATOMIC_SEQ_CST) != opencl_calls_own &&
            __atomic_fetch_add(&tries, 1, __ATOMIC_RELAXED) < TRIES)

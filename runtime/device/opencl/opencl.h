@@ -103,12 +103,11 @@ enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
  * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
 tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
-/* A declaration: this thread may be in the driver in the rest of the block. It is not cancelled
- * there, and exit waits for it, two seconds at most, before the driver's own handlers run. Whether
+/* A declaration: this thread may be in the driver in the rest of the block. Exit waits
+ * for it, two seconds at most, before the driver's own handlers run. Whether
  * the driver may be called (tide_opencl_usable, tide_opencl_alive) is asked after it: either this
  * thread sees that exit has begun, or exit sees it inside. */
 #define TIDE_OPENCL_INSIDE                                                          \
-    TIDE_UNCANCELLED;                                                               \
     __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \
         tide_opencl_go_in()
 int tide_opencl_go_in(void);
