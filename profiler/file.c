@@ -14,7 +14,6 @@
 #include "profiler/loaded.h"
 #include "profiler/text.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/descriptor.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
@@ -171,8 +170,7 @@ static int file_create_beside(const char *path, char *name, size_t room)
         int length = snprintf(name, room, "%s.%ld-%u.tmp", path, (long)getpid(), number);
         tide_assert(length > 0 && (size_t)length < room);
         (void)length;
-        file = tide_descriptor_lift(
-            open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+        file = tide_os_lift(open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
         if (file >= 0 || errno != EEXIST)
             break;
     }

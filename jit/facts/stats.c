@@ -22,7 +22,6 @@
 
 #include "jit/facts/document.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/descriptor.h"
 #include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
@@ -153,8 +152,7 @@ static int stats_write_all(int file, const char *text, size_t length)
  * one call, so nothing comes in between. 0, or an error. */
 static int stats_append(const char *text, size_t length)
 {
-    int file =
-        tide_descriptor_lift(open(stats_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+    int file = tide_os_lift(open(stats_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     if (file < 0)
         return errno;
     int error = stats_write_all(file, text, length);

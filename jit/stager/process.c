@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/descriptor.h"
+#include "runtime/base/os.h"
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
@@ -68,8 +68,8 @@ static int process_connect(int ends[2])
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return errno;
-    ends[0] = tide_descriptor_lift(ends[0]);
-    ends[1] = tide_descriptor_lift(ends[1]);
+    ends[0] = tide_os_lift(ends[0]);
+    ends[1] = tide_os_lift(ends[1]);
     if (ends[0] >= 0 && ends[1] >= 0)
         return 0;
     int failed = errno;

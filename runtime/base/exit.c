@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-static bool exit_begun;   /* atomic */
-static bool exit_watched; /* whoever watches does so once */
+static bool exit_begun; /* atomic */
 
 static void exit_begin(void)
 {
@@ -16,9 +15,8 @@ static void exit_begin(void)
  * is freed when a module goes. */
 void tide_exit_watch(void)
 {
-    if (!exit_watched && atexit(exit_begin) != 0)
+    if (atexit(exit_begin) != 0)
         exit_begin();
-    exit_watched = true;
 }
 
 bool tide_exit_begun(void)

@@ -3,20 +3,17 @@
 #include "runtime/base/fork.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/base/assert.h"
 
 static const tide_fork_handlers *fork_handlers[TIDE_FORK_RANKS]; /* each is atomic */
+static pthread_once_t fork_installed = PTHREAD_ONCE_INIT;
 
 /* The ranks that this thread prepared. One that was registered in the middle of a fork was not
  * taken, so it must not be let go of. Each thread has its own, for two may fork at once. */
 static _Thread_local uint16_t fork_prepared; /* copies have little such memory */
-
-/* The handlers may be installed twice (fork_install): the outer call of each pair does the work. */
-static _Thread_local uint16_t fork_depth;
 
 _Static_assert(TIDE_FORK_RANKS <= 16, "fork_prepared has a bit for each rank");
 
@@ -27,8 +24,6 @@ static const tide_fork_handlers *fork_handlers_of(int rank)
 
 static void fork_prepare(void)
 {
-    if (fork_depth++ != 0)
-        return;
     fork_prepared = 0;
     for (int rank = 0; rank < TIDE_FORK_RANKS; rank++) {
         const tide_fork_handlers *handlers = fork_handlers_of(rank);
@@ -42,8 +37,6 @@ static void fork_prepare(void)
 
 static void fork_parent(void)
 {
-    if (--fork_depth != 0)
-        return;
     for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
         if ((fork_prepared >> rank & 1) != 0 && fork_handlers_of(rank)->parent != NULL)
             fork_handlers_of(rank)->parent();
@@ -51,22 +44,15 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
-    if (--fork_depth != 0)
-        return;
     for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
         if ((fork_prepared >> rank & 1) != 0 && fork_handlers_of(rank)->child != NULL)
             fork_handlers_of(rank)->child();
 }
 
-/* Without memory for it the next registration tries again; until then children of this process may
- * find a lock held. Two threads that come at once install twice: neither may go on before the
- * handlers are there, nor wait for the other, which may be gone in the child of a fork. */
+/* Without memory for it children of this process may find a lock held. */
 static void fork_install(void)
 {
-    static bool installed; /* atomic */
-    if (!__atomic_load_n(&installed, __ATOMIC_ACQUIRE) &&
-        pthread_atfork(fork_prepare, fork_parent, fork_child) == 0)
-        __atomic_store_n(&installed, true, __ATOMIC_RELEASE);
+    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
 void tide_fork_register(tide_fork_rank rank, const tide_fork_handlers *handlers)
@@ -76,5 +62,5 @@ void tide_fork_register(tide_fork_rank rank, const tide_fork_handlers *handlers)
     tide_assert(before == NULL || before == handlers);
     if (before == NULL)
         __atomic_store_n(&fork_handlers[rank], handlers, __ATOMIC_RELEASE);
-    fork_install();
+    pthread_once(&fork_installed, fork_install);
 }

@@ -6,7 +6,6 @@
 
 #include "runtime/base/copy.h"
 #include "runtime/base/exit.h"
-#include "runtime/base/os.h"
 
 tide_hooks tide_hooks_profile, tide_hooks_policy;
 

@@ -230,6 +230,17 @@ void tide_os_write_error(const char *text, size_t bytes)
     }
 }
 
+int tide_os_lift(int descriptor)
+{
+    if (descriptor < 0 || descriptor > STDERR_FILENO)
+        return descriptor;
+    int lifted = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), failed = errno;
+    close(descriptor);
+    errno = failed;
+    tide_assert(lifted < 0 || lifted > STDERR_FILENO);
+    return lifted;
+}
+
 int tide_os_forbid_cancel(void)
 {
     return 0;

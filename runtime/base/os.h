@@ -60,6 +60,10 @@ int tide_os_thread_number(void);
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 
+/* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program that was
+ * started without those may put others there. -1 with errno: it is closed. */
+int tide_os_lift(int descriptor);
+
 int tide_os_forbid_cancel(void);
 void tide_os_restore_cancel(int state);
 
