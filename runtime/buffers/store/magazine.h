@@ -17,11 +17,16 @@ typedef struct tide_magazine_way {
     tide_magazine *magazine;
 } tide_magazine_way;
 
-/* The calling thread's, TIDE_MAGAZINE_WAYS of them; never NULL. Read at an offset that is fixed when
- * the module is loaded: it takes eight bytes of the little room which a process has for
- * thread-local memory of modules loaded later. */
-extern _Thread_local const tide_magazine_way *tide_magazine_ways
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* The calling thread's, TIDE_MAGAZINE_WAYS of them; never NULL. The shared library
+ * reads it at an offset that is fixed when it is loaded: it takes eight bytes of the little room which
+ * a process has for thread-local memory of modules loaded later. A copy in a plugin must not, for
+ * there may be many. In a program the linker makes either a constant offset. */
+#ifdef TIDEPOOL_SHARED
+#define TIDE_MAGAZINE_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
+#else
+#define TIDE_MAGAZINE_TLS __attribute__((visibility("hidden")))
+#endif
+extern _Thread_local const tide_magazine_way *tide_magazine_ways TIDE_MAGAZINE_TLS;
 
 /* The calling thread's magazine, if it used the instance lately; else NULL. */
 TIDE_INLINE tide_magazine *tide_magazine_known(const tide_buffers *buffers)
