@@ -203,11 +203,10 @@ void tide_cuda_mark_drop(tide_device *device, void *mark)
  * the driver does not tell so, for it may want a current context. */
 static bool cuda_asks_own(void *stream, int *state)
 {
-    int cancel;
-    if (!tide_cuda_begin(&cancel))
+    if (!tide_cuda_begin())
         return false;
     tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, state);
-    tide_cuda_end(cancel);
+    tide_cuda_end();
     return result == TIDE_CU_SUCCESS;
 }
 
