@@ -76,12 +76,11 @@ static const tide_listen_component *listen_load(char *error, size_t room)
         snprintf(error, room, "no libtidepool-listen.so beside the library or on its run path");
         return NULL;
     }
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const tide_listen_component *found = module != NULL ? dlsym(module, "tide_listen_table") : NULL;
     if (found == NULL)
         snprintf(error, room, "%.200s", dlerror());
-    tide_outside_leave(outside);
     if (found == NULL || found->interface == TIDE_LISTEN_INTERFACE)
         return found;
     snprintf(error, room, "%.160s is of another version of the library", path);

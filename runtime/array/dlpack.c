@@ -168,9 +168,8 @@ static void dlpack_refuse(tide_dl_managed *managed)
         return;
     tide_failure why;
     tide_failure_keep(&why);
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     managed->deleter(managed);
-    tide_outside_leave(outside);
     tide_failure_restore(&why);
 }
 

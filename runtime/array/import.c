@@ -21,9 +21,8 @@ static void import_delete(tide_dl_managed *managed)
 {
     if (managed->deleter == NULL)
         return;
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     managed->deleter(managed);
-    tide_outside_leave(outside);
 }
 
 static void import_go(tide_device *device, tide_deferred *deferred)

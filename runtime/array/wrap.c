@@ -118,9 +118,8 @@ static void wrap_refuse(const tide_array_source *source)
         return;
     tide_failure why;
     tide_failure_keep(&why);
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     source->deleter(source->data, source->context);
-    tide_outside_leave(outside);
     tide_failure_restore(&why);
 }
 

@@ -14,9 +14,6 @@ static _Thread_local uint32_t lock_mine; /* a bit for each rank */
 
 _Static_assert((int)TIDE_FORK_RANKS <= 32, "each rank has a bit");
 
-unsigned (*tide_outside_let_go)(void);
-void (*tide_outside_take_again)(unsigned);
-
 /* ---- the law ------------------------------------------------------------------------------ */
 
 #if TIDE_ASSERT_LEVEL >= 1
@@ -209,16 +206,7 @@ bool tide_lock_held_any(void)
 
 /* ---- code that is not ours ---------------------------------------------------------------- */
 
-/* The round's lock has a state of its own to go back to: that is used up first, and noted last. */
-tide_outside tide_outside_enter(void)
+void tide_lock_assert_none(void)
 {
-    tide_outside outside = {.let_go = tide_outside_let_go != NULL ? tide_outside_let_go() : 0};
     lock_check_none("code that is not ours is called");
-    return outside;
-}
-
-void tide_outside_leave(tide_outside outside)
-{
-    if (outside.let_go != 0)
-        tide_outside_take_again(outside.let_go);
 }

@@ -7,12 +7,10 @@
  *     itself.
  *  2. Code that is not ours is called with none held: the dynamic linker, which runs constructors
  *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
- *     deleters). Such a call stands between tide_outside_enter and tide_outside_leave. The same
- *     holds for each wait for a thread, but for one that needs no lock to be done
- *     (runtime/buffers/store/instance.h, 1). The stager is waited for with that of the round:
- *     it is another program, which needs none of ours, and each wait has an end.
+ *     deleters). The same holds for each wait for a thread, but for one that needs no lock to be
+ *     done (runtime/buffers/store/instance.h, 1).
  *
- * With asserts on, taking a lock asserts (1) and tide_outside_enter asserts (2); both name the
+ * With asserts on, taking a lock asserts (1) and tide_lock_assert_none asserts (2); both name the
  * locks. */
 #ifndef TIDEPOOL_RUNTIME_BASE_LOCK_H
 #define TIDEPOOL_RUNTIME_BASE_LOCK_H
@@ -66,19 +64,7 @@ bool tide_lock_held(tide_fork_rank rank);
 /* Does it hold any? */
 bool tide_lock_held_any(void);
 
-/* ---- code that is not ours --------------------------------------------------------------- */
-
-/* Around each call of such code. A thread that does a round of learning lets go of the round's lock
- * meanwhile, though it keeps the round (jit/learn/round.h). `leave` wants what `enter` returns. */
-typedef struct tide_outside {
-    unsigned let_go; /* of the round */
-} tide_outside;
-
-tide_outside tide_outside_enter(void);
-void tide_outside_leave(tide_outside outside);
-
-/* The round's part in this; NULL: none. Set by attaching. */
-extern unsigned (*tide_outside_let_go)(void);
-extern void (*tide_outside_take_again)(unsigned);
+/* Before each call of code that is not ours. */
+void tide_lock_assert_none(void);
 
 #endif

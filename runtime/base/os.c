@@ -241,16 +241,6 @@ int tide_os_lift(int descriptor)
     return lifted;
 }
 
-int tide_os_forbid_cancel(void)
-{
-    return 0;
-}
-
-void tide_os_restore_cancel(int state)
-{
-    (void)state;
-}
-
 void tide_os_nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);

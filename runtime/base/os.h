@@ -64,9 +64,6 @@ void tide_os_write_error(const char *text, size_t bytes);
  * started without those may put others there. -1 with errno: it is closed. */
 int tide_os_lift(int descriptor);
 
-int tide_os_forbid_cancel(void);
-void tide_os_restore_cancel(int state);
-
 /* Others run for a moment (50 µs). */
 void tide_os_nap(void);
 

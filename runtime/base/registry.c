@@ -46,12 +46,6 @@ void tide_registry_unlock(void)
         tide_lock_let_go(&registry_lock);
 }
 
-void tide_registry_abandon(void)
-{
-    while (tide_registry_held())
-        tide_registry_unlock();
-}
-
 bool tide_registry_held(void)
 {
     return registry_times_held > 0;

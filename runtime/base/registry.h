@@ -20,10 +20,6 @@ bool tide_registry_try_lock(void);
  * thread. */
 bool tide_registry_held(void);
 
-/* Lets go of it, however often this thread has locked it: a visitor of sites that has called exit
- * never returns to it, and other threads may be waiting. */
-void tide_registry_abandon(void);
-
 /* Refuses a call that must not be made then: TIDE_ERROR_STATE. Only a visitor of sites has it where
  * the program runs. */
 tide_status tide_registry_admit(const char *call);

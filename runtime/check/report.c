@@ -29,9 +29,8 @@ void tide_report_set_handler(tide_report_function function, void *user)
 /* False: the program wants no line on stderr. */
 static bool report_tell(tide_report_function function, tide_report_kind kind, const char *text)
 {
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     bool wanted = function(kind, text, __atomic_load_n(&report_target.user, __ATOMIC_RELAXED));
-    tide_outside_leave(outside);
     return wanted;
 }
 
@@ -67,9 +66,8 @@ static bool report_ask_linker(const void *code, Dl_info *info)
 {
     if (!report_may_ask_linker())
         return false;
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     bool known = dladdr(code, info) != 0;
-    tide_outside_leave(outside);
     return known;
 }
 

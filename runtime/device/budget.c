@@ -125,9 +125,8 @@ bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *asked)
         return false;
     tide_device_count(&device->asked);
     budget_asking = true;
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     bool again = function(device, bytes, (*asked)++, user);
-    tide_outside_leave(outside);
     budget_asking = false;
     return again;
 }

@@ -124,10 +124,9 @@ static void device_end(tide_device *device)
 {
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     tide_assert(device->methods != NULL && device != &tide_device_host);
-    tide_outside outside = tide_outside_enter(); /* drivers unload code */
+    tide_lock_assert_none(); /* drivers unload code */
     device->methods->close(device);
     device->context = device->stream = device->service = NULL;
-    tide_outside_leave(outside);
     tide_assert(device->own == NULL || tide_device_exiting(device));
     if (device->own == NULL) /* else it stays busy, and nobody takes it */
         device_end_busy(device);
@@ -168,9 +167,8 @@ static tide_device *device_open_busy(tide_device *device, const tide_backend *ba
                                      unsigned ordinal)
 {
     tide_assert(device->busy && device->opened == 0 && device->methods == NULL);
-    tide_outside outside = tide_outside_enter(); /* drivers load code */
+    tide_lock_assert_none(); /* drivers load code */
     tide_status status = backend->open(device, ordinal);
-    tide_outside_leave(outside);
     return status == TIDE_OK ? device_publish(device) : device_give_up(device);
 }
 
@@ -258,10 +256,9 @@ static tide_status device_close_once(tide_device *device, const char *call)
 /* After the last closing. Policy first, while the methods still work. */
 static void device_let_go(tide_device *device)
 {
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     if (tide_hooks_policy.close != NULL)
         tide_hooks_policy.close(device);
-    tide_outside_leave(outside);
     device_end(device);
 }
 

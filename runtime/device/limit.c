@@ -96,9 +96,8 @@ static bool limit_ask_once(size_t bytes)
         return false;
     __atomic_fetch_add(&limit_asked, 1, __ATOMIC_RELAXED);
     limit_asking = true;
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     bool again = function(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes, user);
-    tide_outside_leave(outside);
     limit_asking = false;
     return again;
 }

@@ -32,9 +32,8 @@ static inline void tide_pool_tell(tide_pool *pool, tide_pool_happening happening
                                    .line = place.line,
                                    .caller = known ? NULL : (const void *)place.function};
     tide_shut was = tide_pool_shut(pool);
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     core->hook(&event, core->user);
-    tide_outside_leave(outside);
     tide_pool_open_again(pool, was);
 }
 

@@ -122,6 +122,7 @@ static void in_a_child_nothing_is_learned(void **state)
     (void)state;
     pid_t child = fork_child(60);
     if (child == 0) {
+        CHILD_MUST(tide_background_start() == TIDE_ERROR_STATE);
         CHILD_MUST(tide_listen(NULL) == TIDE_ERROR_STATE);
         _exit(0);
     }

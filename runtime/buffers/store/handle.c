@@ -69,7 +69,6 @@ void tide_handle_tell(const tide_buffers *buffers, tide_buffer_happening happeni
                                .flags = tide_buffer_flags(record->key),
                                .stream = stream,
                                .hit = hit};
-    tide_outside outside = tide_outside_enter();
+    tide_lock_assert_none();
     buffers->hook(&event, buffers->user);
-    tide_outside_leave(outside);
 }
