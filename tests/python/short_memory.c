@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include <tidepool/array.h>
-
 int short_exports; /* to come; the test sets it */
 int short_growth;  /* growths to come, of which the last fails; the test sets it */
 static _Thread_local int short_now;

@@ -436,7 +436,7 @@ def test_a_thread_wants_to_tell_after_the_end_was_prepared():
 
 
 @pytest.mark.parametrize("background", [0, 1])
-def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
+def test_the_interpreter_ends_while_a_listener_is_at_work(background):
     """It waits for the listener, which may let go of the GIL."""
     assert ends_while_telling(f"""
     inside, said = threading.Event(), threading.Event()
@@ -447,7 +447,7 @@ def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
         time.sleep(0.2)
         print("heard", event["kind"], flush=True)
     tidepool.on_event(heard)
-    tell(inside, {keeper})
+    tell(inside, {background})
     print("ends", flush=True)
     said.set()
 """) == "ends\nheard found\n"
@@ -455,7 +455,7 @@ def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
 
 @pytest.mark.parametrize("background", [0, 1])
 @pytest.mark.parametrize("wakes", [False, True])
-def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes):
+def test_the_interpreter_ends_while_a_listener_does_not_come_back(background, wakes):
     """It is not waited for much longer; and where it wakes later there is no Python any more."""
     assert ends_while_telling(f"""
     inside, wake = threading.Event(), threading.Event()
@@ -469,7 +469,7 @@ def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes)
     tidepool.on_event(heard)
     if {wakes}:
         late.append(last)
-    tell(inside, {keeper})
+    tell(inside, {background})
     print("ends", flush=True)
 """) == "ends\n"
 
