@@ -19,7 +19,7 @@
 
 enum { SCOPES = 10000000, ROUNDS_MAX = 999 };
 
-/* Without learning, with it, and with the keeper's thread made beforehand (setting `background`). */
+/* Without learning, with it, and with the background thread made beforehand. */
 enum { WITHOUT, WITH, READY, WAYS };
 static const char *const words[] = {"without", "with", "ready"};
 
@@ -44,7 +44,7 @@ int pays_slowest_run(const char *how)
 {
     uint64_t slowest = 0;
     if (tide_tune_set("learn", strcmp(how, words[WITHOUT]) != 0) != TIDE_OK ||
-        tide_tune_set("background", strcmp(how, words[READY]) == 0 ? 2 : 1) != TIDE_OK)
+        (strcmp(how, words[READY]) == 0 && tide_background_start() != TIDE_OK))
         return 1;
     tide_pool *pool = tide_pool_create(NULL);
     if (pool == NULL)
