@@ -163,7 +163,7 @@ class Acts:
                 "numpy": lambda: (t.numpy.stats(), t.numpy.holds(self.a), t.numpy.active(), t.numpy.trim(),
                                   t.numpy.set_least(t.numpy.least())),
                 "no_setting": refused(core.setting_get, "no such"), "no_name": refused(core.setting_get, "a\0b"),
-                "no_integer": refused(self.buffers.acquire, -1), "no_limit": refused(t.Buffers, "b", "steps", -1),
+                "no_integer": refused(self.buffers.acquire, -1), "no_limit": refused(t.Buffers, "b", -1),
                 "no_text": refused(self.pool.scope, 3), "no_stream": refused(lambda: self.buffer.__dlpack__(stream=1)),
                 "too_many": refused(t.step, 3), "unknown": refused(lambda: self.pool.scope(nme="x"))}
 
