@@ -23,7 +23,7 @@ class Acts:
         import tidepool.numpy
 
         self.t, self.n = tidepool, numpy
-        tidepool.settings["background"] = 0  # Python itself aborts where a thread of C has no memory to begin in it
+        tidepool.settings["background"] = 0  # so that each call makes the same requests each time
         self.pool, self.buffers = tidepool.Pool("short"), tidepool.Buffers("short")
         self.buffer = self.buffers.acquire(1000)
         self.outer = self.pool.scope("outer").__enter__()

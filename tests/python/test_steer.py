@@ -128,7 +128,7 @@ def test_an_event_function_that_raises_is_ignored(pool, monkeypatch):
 
 
 def test_a_fork_does_not_wait_for_an_event_function():
-    """The keeper's thread may want the GIL for it, which the forking thread has."""
+    """Whoever calls it has no lock of the library."""
     program = """
 import os, tidepool
 told = []

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Who listens to events of learning; and the interpreter's end, which waits for who is being told.
  *
- * A thread that tells has the library's round, for which the process waits as it ends. So it must
- * be back from Python before the interpreter goes, or not go there any more. Who tells counts
- * itself and then reads `ending`; the end sets `ending` and then reads the count. All of this is
- * sequentially consistent, so:
+ * A thread that tells, one of the program's, must be back from Python before the interpreter goes,
+ * or not go there any more. Who tells counts itself and then reads `ending`; the end sets `ending`
+ * and then reads the count. All of this is sequentially consistent, so:
  *
  *  1. whom the end does not count sees `ending`, and does not ask for the GIL;
  *  2. whom it counts it waits for, without the GIL, until the listener is back.
  *
  * A listener that does not come back has END_MS. Then its thread is stopped where it next wants the
- * GIL (gil.h), and the library takes the round from it. */
+ * GIL (gil.h). */
 #include "core.h"
 
 #include "gil.h"
@@ -73,7 +72,7 @@ static void event_call(const tide_event *event)
     Py_DECREF(function);
 }
 
-/* On the thread of a round; called by C, so nothing is thrown. */
+/* Called by C, so nothing is thrown. */
 static void event_tell(const tide_event *event, void *)
 {
     telling++;
@@ -109,21 +108,12 @@ static bool events_wait()
     return telling == telling_here;
 }
 
-/* The background thread is not waited for if it may be the one that does not come back. */
-static bool events_stop()
-{
-    bool all_back = events_wait();
-    if (all_back)
-        (void)tide_background_stop();
-    return all_back;
-}
-
 /* Before the interpreter ends. False: some listener is not back. */
 static bool events_end()
 {
     ending = true;
     event_set(nb::none());
-    return without_gil(events_stop);
+    return without_gil(events_wait);
 }
 
 /* Who else was being told is not in the child of a fork. */

@@ -4,8 +4,7 @@
  * At its end Python ends each other thread that wants the GIL by pthread_exit (before 3.14), which
  * unwinds the stack: through nanobind's functions, of which none may throw, so the process would
  * abort. Such a thread is stopped where it is instead, as Python 3.14 does it: its daemon threads
- * have no more to do. It holds no lock of the library there. It may have the library's round only
- * where a listener to events is told, and for that the end waits (events.cc). */
+ * have no more to do. It holds no lock of the library there. */
 #ifndef TIDEPOOL_PYTHON_GIL_H
 #define TIDEPOOL_PYTHON_GIL_H
 
