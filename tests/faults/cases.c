@@ -154,6 +154,22 @@ static void *use_thread_pool(void *user)
     return NULL;
 }
 
+static void *use_heap(void *user)
+{
+    void *volatile some = malloc(1);
+    free(some);
+    return user;
+}
+
+/* The heap of a second thread takes 64 MiB of address space when it is first asked, for good. */
+static void prepare_second_heap(struct fixture *fixture)
+{
+    (void)fixture;
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, use_heap, NULL) == 0, "a thread");
+    pthread_join(thread, NULL);
+}
+
 /* The thread's end gives its pool back; its message ends with it, so it is said again here. */
 static tide_status fresh_thread_pool(struct fixture *fixture)
 {
@@ -622,7 +638,7 @@ static const struct fault_case cases[] = {
     {"tide_limit_set, stats", NULL, process_limit, NEVER, NULL, 0},
     {"tide_pool_destroy", prepare_small, pool_destroy, ASKS, NULL, 0},
     {"tide_pool_local", NULL, thread_pool, ASKS, NULL, 0},
-    {"tide_pool_local, fresh thread", NULL, fresh_thread_pool, ASKS, NULL, 0},
+    {"tide_pool_local, fresh thread", prepare_second_heap, fresh_thread_pool, ASKS, NULL, 0},
     {"tide_pool_adopt", NULL, pool_adopt, NEVER, NULL, 0},
     {"tide_pool_stats, print, depth, active", prepare_mixed, pool_questions, NEVER, NULL, 0},
     {"tide_pool_check", prepare_mixed, pool_check, ASKS, "tide_pool_check", 1 << TIDE_ERROR_STATE},
