@@ -68,7 +68,7 @@ void tide_depot_close_gap(tide_buffers *buffers, tide_depot_bucket *depot, unsig
                           uint32_t to, uint32_t from)
 {
     uint32_t gone = from - to;
-    tide_assert(to <= from && from <= depot->cached);
+    tide_assert(to < from && from <= depot->cached);
     memmove(depot->slots + to, depot->slots + from, (depot->cached - from) * sizeof *depot->slots);
     depot->cached -= gone;
     buffers->bytes_cached -= gone * tide_bucket_bytes(bucket);
@@ -182,6 +182,8 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
     uint32_t count = cell->room < depot->cached ? cell->room : depot->cached;
     uint32_t from = depot->cached - count;
     tide_assert(cell->held == 0);
+    if (count == 0)
+        return;
     memcpy(cell->slots, depot->slots + from, count * sizeof cell->slots[0]);
     tide_depot_close_gap(buffers, depot, bucket, from, depot->cached);
     cell->held = count;

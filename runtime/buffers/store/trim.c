@@ -57,7 +57,8 @@ static void trim_old(trimming *t, unsigned key, unsigned bucket)
         else
             depot->slots[stay++] = slot;
     }
-    tide_depot_close_gap(buffers, depot, bucket, stay, at);
+    if (stay < at)
+        tide_depot_close_gap(buffers, depot, bucket, stay, at);
 }
 
 tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
