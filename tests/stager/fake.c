@@ -146,7 +146,7 @@ int main(int argc, char **argv)
     say(is("rude") ? "hi there\n" : is("speaks-first") ? "hello fake 1\nok 1\n" : "hello fake 1\n");
     if (is("dies-after-hello"))
         return 1;
-    if (is("deaf"))
+    if (is("deaf") || is("speaks-first")) /* an order that it answered would be answered rightly */
         sleep_for_ever();
     for (;;) {
         char *text;
