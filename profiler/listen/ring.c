@@ -24,9 +24,10 @@ static uint64_t ring_last;                                    /* serial; 0: none
 /* Without memory it is not kept: who follows finds a gap in the serials. */
 void listen_ring_hear(const tide_event *event)
 {
+    const tide_listen_host *host = __atomic_load_n(&listen_host, __ATOMIC_ACQUIRE);
     ring_line line = {.serial = event->serial}, old;
     FILE *out = tide_memory_stream_open(&line.text, &line.length);
-    bool good = out != NULL && listen_host->write_event(out, event) == TIDE_OK;
+    bool good = out != NULL && host->write_event(out, event) == TIDE_OK;
     good = tide_memory_stream_close(out, &line.text) && good;
     if (!good) {
         free(line.text);

@@ -151,7 +151,8 @@ static void serve_clean_up(void)
 static bool serve_begin(const tide_listen_host *host, const char *folder, char *error, size_t room)
 {
     sigset_t all, before;
-    listen_host = host;
+    /* An event of the last time may still be being heard. */
+    __atomic_store_n(&listen_host, host, __ATOMIC_RELEASE);
     __atomic_store_n(&serve_stopped, false, __ATOMIC_RELEASE);
     int door = listen_socket_open(folder, error, room);
     if (door < 0)

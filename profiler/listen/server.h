@@ -15,7 +15,7 @@ enum {
     LISTEN_EVENTS = 4096        /* kept                                                         */
 };
 
-/* The library; set by beginning, before there is a thread. */
+/* The library; set by beginning, before there is a thread that serves. Atomic for who hears. */
 extern const tide_listen_host *listen_host;
 
 typedef struct listen_client {
