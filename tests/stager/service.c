@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tests/stager/support.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -209,9 +210,11 @@ static void what_it_says_unasked_ends_it(void **state)
 
 static void reap_all(int number)
 {
+    int error = errno; /* of whoever is interrupted */
     (void)number;
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
+    errno = error;
 }
 
 static void the_program_may_reap_it(void **state)
