@@ -60,8 +60,10 @@ folder = pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / "tidepool"
 folder.mkdir(mode=0o700, exist_ok=True)
 path = folder / f"{os.getpid()}.sock"
 server = socket.socket(socket.AF_UNIX)
-server.bind(str(path))
+before = path.with_suffix(".new")  # as Tidepool's: a name at which nobody listens yet is removed as a dead one's
+server.bind(str(before))
 server.listen()
+before.rename(path)
 signal.signal(signal.SIGTERM, lambda *_: (path.unlink(), os._exit(43)))
 signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"USR1\n"))
 threading.Thread(target=listen, args=(server,), daemon=True).start()
