@@ -25,7 +25,7 @@ typedef struct scene {
     tide_cu_event outside, captured, fresh, unused;
     tide_cu_address stream_memory, plain, managed;
     void *pinned;
-    tide_cu_module module;
+    tide_cu_module module, loaded; /* loaded: by the call that is asked */
     tide_cu_function function;
 } scene;
 
@@ -84,7 +84,7 @@ ASK(create_blocking, tide_cu_stream got; return tide_cu.cuStreamCreate(&got, 0);
 ASK(destroy, return tide_cu.cuStreamDestroy(s->another);)
 ASK(exchange, int mode = 0; (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
     return tide_cu.cuThreadExchangeStreamCaptureMode(&mode);)
-ASK(load, tide_cu_module got; return tide_cu.cuModuleLoadDataEx(&got, image, 0, NULL, NULL);)
+ASK(load, return tide_cu.cuModuleLoadDataEx(&s->loaded, image, 0, NULL, NULL);)
 ASK(unload, return tide_cu.cuModuleUnload(s->module);)
 ASK(function, tide_cu_function got; return tide_cu.cuModuleGetFunction(&got, s->module, "bump");)
 ASK(is_capturing, int got; return tide_cu.cuStreamIsCapturing(stream, &got);)
@@ -256,6 +256,8 @@ static void replay(ask *of, char letter, int way, char *got, size_t bytes)
     void *graph = NULL;
     if (fake_capture_end(s.streams['S'], &graph) == 0)
         fake_graph_destroy(graph);
+    if (s.loaded != NULL)
+        DO(cuModuleUnload(s.loaded));
     DO(cuCtxPopCurrent(&popped));
 }
 
