@@ -68,7 +68,7 @@ static bool deferred_is_over(tide_device *device, tide_deferred *one, patience h
 {
     if (tide_device_lost(device))
         return true;
-    if (one->mark == NULL && one->stream != TIDE_STREAM_GONE)
+    if (one->mark == NULL && one->stream != TIDE_STREAM_GONE && how != CLOSE)
         one->mark = device->methods->mark(device, one->stream);
     if (one->mark == NULL && how == CLOSE) /* an error may pass; nobody waits again */
         return device->methods->wait_all(device) == TIDE_OK ||
