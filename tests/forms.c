@@ -15,11 +15,11 @@
 #include <tidepool/upkeep.h>
 
 #include "jit/stager/locate.h"
+#include "runtime/base/settings.h"
 #include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
-#include "runtime/base/settings.h"
 #include <valgrind/valgrind.h>
 #endif
 
