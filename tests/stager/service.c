@@ -14,6 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef TIDE_HAVE_VALGRIND
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
 #include "jit/stager/directory.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
@@ -126,7 +132,11 @@ static void it_may_be_missing(void **state)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         setenv("TIDEPOOL_STAGER", values[i], 1);
         tide_locate_environment_forget();
-        expect_result(i + 1, TIDE_STAGER_MISSING);
+        order(i + 1, "site");
+        tide_stager_result result = next().result;
+        /* What Valgrind makes of posix_spawn tells of no failure but by the child's end. */
+        if (!RUNNING_ON_VALGRIND || result != TIDE_STAGER_DIED)
+            assert_int_equal(result, TIDE_STAGER_MISSING);
     }
     expect_good(9);
 }
