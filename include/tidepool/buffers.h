@@ -18,7 +18,7 @@
  *   hit       an acquire that got a cached buffer
  *   miss      an acquire that got new memory: nothing that would do was cached, by its thread or
  *             for all threads
- *   dropped   released, and given back to the device at once because the cache was full
+ *   dropped   released, and given back to the device at once because the cache was full or had no memory to list it
  *   tick      one tide_step; the age of cached buffers is counted in ticks
  *
  * Any thread may call any function here, at the same time and on the same buffers, except where a
@@ -234,7 +234,7 @@ typedef struct tide_buffers_statistics {
     uint64_t hits, misses; /* their sum is the number of acquires that succeeded              */
     uint64_t releases;     /* that succeeded                                                  */
     uint64_t refused;      /* calls refused for a handle that is not live                     */
-    uint64_t dropped;      /* releases that found the cache full                              */
+    uint64_t dropped;      /* releases that found the cache full, or no memory to list them  */
     uint64_t trimmed;      /* cached buffers given back later: by age, by a trim, when
                               the device had no memory, or when there were as many as can be  */
     uint64_t pressed;      /* times that the device had no memory and the cache was given back */
