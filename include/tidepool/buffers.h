@@ -18,7 +18,8 @@
  *   hit       an acquire that got a cached buffer
  *   miss      an acquire that got new memory: nothing that would do was cached, by its thread or
  *             for all threads
- *   dropped   released, and given back to the device at once because the cache was full or had no memory to list it
+ *   dropped   released, and given back to the device at once: the cache was full, or had no memory to
+ *             list it
  *   tick      one tide_step; the age of cached buffers is counted in ticks
  *
  * Any thread may call any function here, at the same time and on the same buffers, except where a
