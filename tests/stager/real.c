@@ -108,8 +108,13 @@ static void killed_at_random(void **state)
             answer = next();
         assert_true(answer.result == TIDE_STAGER_OK || answer.result == TIDE_STAGER_DIED);
     }
+    /* The last signal may have reached a compiler that was idle and is still ending: then this answer is its
+     * death, and the one after it comes from a new compiler. */
     order(times + 1, text_of(1));
-    (void)next_object();
+    if (next().result != TIDE_STAGER_OK) {
+        order(times + 2, text_of(1));
+        (void)next_object();
+    }
 }
 
 static void stopping_in_the_middle_leaves_nothing(void **state)
