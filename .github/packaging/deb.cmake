@@ -48,7 +48,7 @@ foreach(part runtime dev tools)
     install(FILES LICENSE RENAME copyright DESTINATION ${folder} COMPONENT ${part})
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/compress.cmake [[
-file(GLOB_RECURSE pages ${CPACK_TEMPORARY_DIRECTORY}/*.1)
+file(GLOB_RECURSE pages ${CPACK_TEMPORARY_DIRECTORY}/*.[137])
 foreach(page ${pages})
     execute_process(COMMAND gzip -9n ${page})
 endforeach()
