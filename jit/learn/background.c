@@ -60,7 +60,7 @@ static void background_rest(struct timespec since, double ms)
  * passed: rounds are how learning counts time. */
 static uint64_t background_rest_periods(uint64_t periods)
 {
-    double period = tide_constant_get(TIDE_CONSTANT_keeper_period);
+    double period = tide_constant_get(TIDE_CONSTANT_background_period);
     struct timespec since, now;
     tide_assert(periods > 0 && periods <= PERIODS_MAX);
     clock_gettime(CLOCK_MONOTONIC, &since);

@@ -4,7 +4,7 @@
  *
  * From HUGE_FROM on a slot has a mapping of its own, with huge pages advised. Then the first touch
  * takes a sixth to a half of the time, and random access nine tenths at 2 MiB, six tenths from 16
- * MiB on (the benchmark's cases `huge-…` measure both). HUGE_FROM is one huge page: there it
+ * MiB on ('Huge pages' in tests/bench/README.md). HUGE_FROM is one huge page: there it
  * begins to pay. */
 #include <string.h>
 

@@ -31,13 +31,6 @@ extern "C" {
 #endif
 #endif
 
-/* Long blocks are shortened by so many bits where only whether they run is of interest. */
-#if BENCH_SANITIZED
-#define BENCH_SHORTER 6
-#else
-#define BENCH_SHORTER 0
-#endif
-
 #define BENCH_INLINE static inline __attribute__((always_inline, unused))
 
 /* Sizes of the four arrays of one operation, in elements: double, int32_t, double, int32_t. */
@@ -57,18 +50,8 @@ struct bench_case {
     const char *group;
     const char *base; /* ratios are given against this variant and `floor` */
     const bench_sizes *sizes;
-    uint32_t threads;   /* 0: on the main thread; else in so many of their own */
-    uint32_t types;     /* shelves in use in the pool, where that is the case's subject */
-    uint32_t mebibytes; /* of a slot, where that is the case's subject                */
-    uint32_t sites;     /* staged together, where that is the case's subject          */
-    uint64_t phase;     /* operations between changes, where that is its subject      */
-    bool uncounted;     /* runs code that Valgrind does not know */
-    uint64_t step;      /* blocks are a multiple of this many operations     */
-    uint32_t rounds;    /* at most; 0: as many as are asked for                */
-    /* NULL, or: called before and after each block of any variant, untimed. Blocks are then of one
-     * step, whatever it takes; such cases are not counted in instructions. */
-    void (*before)(void *state);
-    void (*after)(void *state);
+    uint32_t types; /* shelves in use in the pool, where that is the case's subject */
+    uint64_t step;  /* blocks are a multiple of this many operations */
     const bench_variant *const *variants; /* up to NULL */
 };
 
@@ -108,7 +91,6 @@ double bench_now(void); /* nanoseconds, monotonic */
 void bench_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 const bench_sizes *bench_sizes_make(size_t least_bytes, size_t most_bytes);
-uint32_t bench_cores(void);
 
 /* measure.c */
 typedef struct bench_options {
@@ -126,11 +108,8 @@ typedef struct bench_result {
     double ns_median;
     uint64_t operations;
     uint32_t rounds;
-    bool counted;
-    double instructions; /* per operation, where counted */
-    double ratio_base;   /* by ns_min; 0: the base variant did not run      */
+    double ratio_base; /* by ns_min; 0: the base variant did not run */
     double ratio_floor;
-    double scaling; /* of threads-N: operations a second, against threads-1; 0: unknown */
     bench_figure figures[8];
     size_t figure_count;
 } bench_result;
@@ -141,15 +120,6 @@ bool bench_selected(const bench_options *options, const bench_case *job,
  * to the C library's heap (which learns from the sizes it frees) stays there. The results must
  * be shared memory. False when a pair failed or was not what it said. */
 bool bench_measure(bench_result *results, size_t count, const bench_options *options);
-
-/* instructions.c */
-/* Counts the instructions of one operation of each result: by running this program, with these
- * arguments, again under Valgrind, or else with the processor's counter. False with a complaint
- * when neither counts. */
-bool bench_count(bench_result *results, size_t count, char **arguments);
-/* What the program does when it is run so. */
-bool bench_count_under_valgrind(bench_result *results, size_t count);
-#define BENCH_COUNTING "counting" /* the option that says so */
 
 #ifdef __cplusplus
 }

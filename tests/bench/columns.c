@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* columns: a whole program's work, the default job of examples/columns, with its temporaries
  * from different places. All variants run the same job over the same table. */
-#include "columns.h"
+#include "cases.h"
 
 #if BENCH_HAVE_COLUMNS
 
@@ -268,7 +268,6 @@ static const bench_variant *const variants[] = {
     &variant_tide,   NULL,
 };
 const bench_variant *const *const bench_columns_variants = variants;
-const bench_variant *const bench_columns_tide = &variant_tide;
 
 static const bench_variant level_0 = {"level-0", NULL,   tide_setup, prove,
                                       run,       verify, teardown,   NULL};
@@ -283,7 +282,6 @@ const bench_variant *const *const bench_checks_variants = levels;
 #else
 
 const bench_variant *const *const bench_columns_variants = NULL;
-const bench_variant *const bench_columns_tide = NULL;
 const bench_variant *const *const bench_checks_variants = NULL;
 
 #endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Getting sites compiled. Nothing is believed: the plan in force must be of tier compiled, its code
- * must lie in a file of the process's private directory, and of a twin of each measured site,
+ * must lie in an object that was loaded for it, and of a twin of each measured site,
  * compiled to count, every single use must have been counted. */
 #define _GNU_SOURCE
 #include "compiled.h"
-
-#include "jit/learn/round.h"
-#include "jit/stager/directory.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -141,24 +138,22 @@ void bench_compile(bench_compiled *c, bench_use_function *use, void *state, uint
 
 /* --- is it what runs? --------------------------------------------------------------------- */
 
+static const char here_is;
+
+/* Loaded code, not this program's, in which the library is. */
 static bool in_code_object(tide_site *site)
 {
-    char error[256] = "";
-    Dl_info where;
+    Dl_info where, here;
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     tide_enter_function *code = __atomic_load_n(&plan->enter, __ATOMIC_RELAXED);
     void *address;
     memcpy(&address, &code, sizeof address);
-    bool ours = false;
-    if (plan->tier == TIDE_TIER_COMPILED && dladdr(address, &where) != 0) {
-        tide_round_lock();
-        ours = strncmp(where.dli_fname, tide_directory_path(), strlen(tide_directory_path())) == 0;
-        tide_round_unlock();
-    }
-    if (ours && where.dli_saddr == address)
+    if (plan->tier == TIDE_TIER_COMPILED && dladdr(address, &where) != 0 &&
+        dladdr(&here_is, &here) != 0 && where.dli_fbase != here.dli_fbase &&
+        where.dli_saddr == address)
         return true;
-    bench_complain("site %s runs no compiled code: tier %s %s", ask(site).name,
-                   tide_tier_name(plan->tier), error);
+    bench_complain("site %s runs no compiled code: tier %s", ask(site).name,
+                   tide_tier_name(plan->tier));
     return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sites whose code is compiled for real before it is measured, and the proof that it is what runs.
  *
- * Everything is stepped by hand: no keeper runs while something is timed, unless a case says so. */
+ * Everything is stepped by hand: no background thread runs while something is timed. */
 #ifndef TIDEPOOL_BENCH_COMPILED_H
 #define TIDEPOOL_BENCH_COMPILED_H
 
@@ -28,7 +28,7 @@ typedef struct bench_compiled {
 /* Uses each of the sites so many times. */
 typedef void bench_use_function(void *state, uint64_t operations);
 
-/* Sets the settings of the whole run: no keeper, no limits that only slow a measurement down. Says
+/* Sets the settings of the whole run: no background thread, no limits that only slow a measurement down. Says
  * where the stager is, unless the environment does. Once, first of all. */
 void bench_learning_prepare(void);
 
@@ -57,7 +57,7 @@ void bench_prove_executed(const bench_compiled *c, bench_use_function *use, void
 /* From here on no guard may fail. */
 void bench_compiled_warm(bench_compiled *c);
 
-/* Each site still runs code that lies in a code object of the private directory, which does not
+/* Each site still runs code of an object that was loaded for it, which does not
  * count, and no guard failed that should not; else false, with bench_complain. */
 bool bench_compiled_verify(const bench_compiled *c, uint64_t operations);
 

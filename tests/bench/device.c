@@ -10,7 +10,7 @@
  *   tide      a frame or a loop scope of a pool on the device
  *   cache     a buffer from tide_buffers, released on the queue
  *   declared  the same with a second queue declared: each rewind orders the two */
-#include "device.h"
+#include "cases.h"
 
 #include "runtime/base/settings.h"
 #include "runtime/device/opencl/opencl.h"

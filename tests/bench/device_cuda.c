@@ -13,7 +13,7 @@
  *   plain, async, scope   the arrays are taken before and given back after each round: as `plain`, as
  *              `driver`, and by a scope of the pool
  *   copy       the driver's copy within the device of half as many bytes, which moves as many */
-#include "device_cuda.h"
+#include "cases.h"
 
 #include "jit/kernels/modules.h"
 #include "runtime/base/settings.h"

@@ -44,11 +44,6 @@
     TIDE_MAP_WITH(FORM_ACQUIRE, c, __VA_ARGS__)((void)0)
 #define FORM_END_site(c, ...) ((void)0)
 
-/* No scope of its own: the loop around it is one. */
-#define FORM_CONTEXT_none                    tide_pool *
-#define FORM_BEGIN_none(c, site, types, ...) TIDE_MAP_WITH(FORM_ACQUIRE, c, __VA_ARGS__)((void)0)
-#define FORM_END_none(c, ...)                ((void)0)
-
 /* A bump arena: its pointer kept, and put back. */
 #define FORM_CONTEXT_bump bench_bump *
 #define FORM_BEGIN_bump(c, site, types, ...) \

@@ -17,14 +17,13 @@ static const char usage[] =
     "  --case GLOB       only these cases, as in 'scope4-*'\n"
     "  --variant GLOB    only these variants, as in 'tide-*'\n"
     "  --json            one object a line instead of the table\n"
-    "  --instructions    count instructions per operation too (Valgrind, or the processor)\n"
     "  --quick           as little as proves that everything runs; the times mean nothing\n"
     "  --rounds N        rounds to measure (301)\n"
     "  --block US        microseconds that each block of a round lasts, at least (100)\n";
 
 typedef struct command {
     bench_options options;
-    int list, json, instructions, quick, counting, help; /* as getopt sets them */
+    int list, json, quick, help; /* as getopt sets them */
 } command;
 
 static uint32_t number(const char *text, const char *option)
@@ -74,11 +73,9 @@ static command parse(int count, char **arguments)
         {"case", required_argument, NULL, 'c'},
         {"variant", required_argument, NULL, 'v'},
         {"json", no_argument, &c.json, 1},
-        {"instructions", no_argument, &c.instructions, 1},
         {"quick", no_argument, &c.quick, 1},
         {"rounds", required_argument, NULL, 'r'},
         {"block", required_argument, NULL, 'b'},
-        {BENCH_COUNTING, no_argument, &c.counting, 1},
         {"help", no_argument, &c.help, 1},
         {NULL, 0, NULL, 0},
     };
@@ -121,22 +118,18 @@ static size_t group_length(const bench_result *results, size_t count)
     return length;
 }
 
-static bool measure(bench_result *results, size_t count, const command *c, char **arguments)
+static bool measure(bench_result *results, size_t count, const command *c)
 {
     bool good = true;
     for (size_t i = 0, length; i < count; i += length) {
         length = group_length(&results[i], count - i);
         good = bench_measure(&results[i], length, &c->options) && good;
         bench_compare(&results[i], length);
-        if (!c->json && !c->instructions)
+        if (!c->json)
             bench_print_table(&results[i], length);
     }
-    if (c->instructions)
-        good = bench_count(results, count, arguments) && good;
     if (c->json)
         bench_print_json(results, count);
-    else if (c->instructions)
-        bench_print_table(results, count);
     return good;
 }
 
@@ -144,7 +137,6 @@ int main(int count, char **arguments)
 {
     command c = parse(count, arguments);
     size_t pairs = select_pairs(&c.options, NULL, 0);
-    bool good = true;
     if (pairs == 0) {
         bench_complain("no case and variant of these names; see --list");
         return 2;
@@ -156,9 +148,5 @@ int main(int count, char **arguments)
         return finish(true);
     }
     bench_make_room_for_peers(arguments);
-    if (c.counting)
-        good = bench_count_under_valgrind(results, pairs);
-    else
-        good = measure(results, pairs, &c, arguments);
-    return finish(good);
+    return finish(measure(results, pairs, &c));
 }

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "bench.h"
 #include "compiled.h"
-#include "crew.h"
 
 #include <assert.h>
 #include <fnmatch.h>
@@ -18,12 +17,10 @@ typedef struct pair {
     bench_result *result;
     const bench_case *job;
     const bench_variant *variant;
-    void *state;      /* on the main thread … */
-    bench_crew *crew; /* … or in its own      */
-    uint64_t block;   /* operations           */
-    uint64_t total;   /* done since the proof */
-    uint32_t rounds;
-    double *ns; /* by round             */
+    void *state;
+    uint64_t block; /* operations           */
+    uint64_t total; /* done since the proof */
+    double *ns;     /* by round             */
 } pair;
 
 bool bench_selected(const bench_options *options, const bench_case *job,
@@ -40,10 +37,6 @@ enum { PROOF_PASSES = 4 }; /* slots may change places on the way to their sizes 
 static bool open_pair(pair *p)
 {
     uint64_t proof = PROOF_PASSES * p->job->step;
-    if (p->job->threads > 0) {
-        p->crew = bench_crew_start(p->job, p->variant, proof);
-        return p->crew != NULL;
-    }
     p->state = p->variant->setup(p->job);
     if (p->state == NULL)
         return false;
@@ -55,15 +48,9 @@ static bool open_pair(pair *p)
 static double block(pair *p, uint64_t operations)
 {
     p->total += operations;
-    if (p->crew != NULL)
-        return bench_crew_run(p->crew, operations);
-    if (p->job->before != NULL)
-        p->job->before(p->state);
     double start = bench_now();
     uint64_t done = p->variant->run(p->state, operations);
     double ns = bench_now() - start;
-    if (p->job->after != NULL)
-        p->job->after(p->state);
     if (done != operations)
         bench_die("%s %s: %llu operations instead of %llu", p->job->name, p->variant->name,
                   (unsigned long long)done, (unsigned long long)operations);
@@ -74,8 +61,6 @@ static double block(pair *p, uint64_t operations)
 static void calibrate(pair *p, double wanted_ns)
 {
     p->block = p->job->step;
-    if (p->job->before != NULL)
-        return;
     while (block(p, p->block) < wanted_ns && p->block < (UINT64_C(1) << 40))
         p->block *= 2;
 }
@@ -92,10 +77,7 @@ static double warm_block(pair *p)
 static bool close_pair(pair *p)
 {
     bench_result *result = p->result;
-    bool good = true;
-    if (p->crew != NULL)
-        return bench_crew_end(p->crew, p->total);
-    good = p->variant->verify(p->state, p->total);
+    bool good = p->variant->verify(p->state, p->total);
     if (p->variant->figures != NULL)
         result->figure_count =
             p->variant->figures(p->state, p->total, result->figures,
@@ -110,10 +92,9 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void summarise(pair *p)
+static void summarise(pair *p, uint32_t rounds)
 {
     bench_result *result = p->result;
-    uint32_t rounds = p->rounds;
     qsort(p->ns, rounds, sizeof *p->ns, ascending);
     result->ran = true;
     result->ns_min = p->ns[0];
@@ -138,8 +119,7 @@ static void run_rounds(pair *pairs, size_t count, uint32_t rounds)
             order[j] = swapped;
         }
         for (size_t i = 0; i < count; i++)
-            if (round < pairs[order[i]].rounds)
-                pairs[order[i]].ns[round] = warm_block(&pairs[order[i]]);
+            pairs[order[i]].ns[round] = warm_block(&pairs[order[i]]);
     }
     bench_release(order, count * sizeof *order);
 }
@@ -158,9 +138,6 @@ static bool measure(bench_result *results, size_t count, const bench_options *op
         *p = (pair){.result = &results[i], .job = results[i].job, .variant = results[i].variant};
         if (open_pair(p)) {
             p->ns = bench_allocate(round_bytes);
-            p->rounds = options->rounds;
-            if (p->job->rounds != 0 && p->job->rounds < p->rounds)
-                p->rounds = p->job->rounds;
             ready++;
         } else {
             bench_complain("%s %s could not be set up", p->job->name, p->variant->name);
@@ -177,7 +154,7 @@ static bool measure(bench_result *results, size_t count, const bench_options *op
                            pairs[i].variant->name);
             good = false;
         }
-        summarise(&pairs[i]);
+        summarise(&pairs[i], options->rounds);
         bench_release(pairs[i].ns, round_bytes);
     }
     bench_release(pairs, (count + 1) * sizeof *pairs);

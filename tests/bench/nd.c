@@ -9,8 +9,8 @@
  *   raw           tide_acquire_type of the same lengths: what tide-general costs without headers
  *   empty         the loop scope alone, with what the others do to their arrays done to one buffer
  *
- * In nd each slot sees one shape for ever; in nd-turns it sees four in turn. */
-#include "nd.h"
+ * Each slot sees one shape for ever. */
+#include "cases.h"
 #include "tide.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 #include <tidepool/callsite.h>
 #include <tidepool/site.h>
 
-enum { ARRAYS = 3, TURNS = 4 };
+enum { ARRAYS = 3 };
 
 typedef struct request {
     tide_type type;
@@ -32,23 +32,22 @@ typedef struct request {
 typedef struct nd_state {
     bench_tide *tide;
     tide_pool *pool;
-    uint64_t turns; /* a power of two */
-    request requests[TURNS][ARRAYS];
+    request requests[ARRAYS];
     tide_array_statistics warm;
     bool headers; /* the variant uses them */
     double buffer[512];
 } nd_state;
 
-/* The shapes of turn 0 are those that aot is written for. */
+/* The shapes that aot is written for. */
 #define SHAPE_A 12, 30
 #define SHAPE_B 4, 9, 10
 #define SHAPE_C 3, 4, 5, 6
 
-static request make_request(tide_type type, int ndim, const int64_t *shape, int64_t turn)
+static request make_request(tide_type type, int ndim, const int64_t *shape)
 {
     request r = {.type = type, .ndim = ndim, .length = 1};
     for (int i = 0; i < ndim; i++) {
-        r.shape[i] = shape[i] + (i == 0 ? turn : 0);
+        r.shape[i] = shape[i];
         r.length *= (size_t)r.shape[i];
     }
     return r;
@@ -59,13 +58,10 @@ static nd_state *make(const bench_case *job, bool headers)
     nd_state *s = bench_state_make(sizeof *s);
     s->tide = bench_tide_make(job, NULL, BENCH_SHELVES, false);
     s->pool = s->tide->pool;
-    s->turns = strcmp(job->name, "nd-turns") == 0 ? TURNS : 1;
     s->headers = headers;
-    for (int64_t turn = 0; turn < TURNS; turn++) {
-        s->requests[turn][0] = make_request(TIDE_F64, 2, (const int64_t[]){SHAPE_A}, turn);
-        s->requests[turn][1] = make_request(TIDE_I32, 3, (const int64_t[]){SHAPE_B}, turn);
-        s->requests[turn][2] = make_request(TIDE_F64, 4, (const int64_t[]){SHAPE_C}, turn);
-    }
+    s->requests[0] = make_request(TIDE_F64, 2, (const int64_t[]){SHAPE_A});
+    s->requests[1] = make_request(TIDE_I32, 3, (const int64_t[]){SHAPE_B});
+    s->requests[2] = make_request(TIDE_F64, 4, (const int64_t[]){SHAPE_C});
     return s;
 }
 
@@ -144,11 +140,10 @@ BENCH_INLINE void use(bool prove, const request *r, uint64_t *done, double *a, s
     BENCH_INLINE uint64_t name##_block(nd_state *s, uint64_t operations, bool prove)           \
     {                                                                                          \
         tide_pool *const pool = s->pool;                                                       \
-        const uint64_t last_turn = s->turns - 1;                                               \
         uint64_t done = 0;                                                                     \
         TIDE_LOOP(pool, i, operations)                                                         \
         {                                                                                      \
-            const request *r = s->requests[i & last_turn];                                     \
+            const request *r = s->requests;                                                    \
             __VA_ARGS__                                                                        \
         }                                                                                      \
         return done;                                                                           \
@@ -198,8 +193,6 @@ ND(compiled, THREE_ARRAYS(BY_SITE))
 
 ND(counted, THREE_ARRAYS(BY_SITE))
 
-ND(turning, THREE_ARRAYS(BY_SITE)) /* nd-turns */
-
 ND(raw,
     double *a = tide_acquire_type(pool, r[0].type, r[0].length);
     int32_t *b = tide_acquire_type(pool, r[1].type, r[1].length);
@@ -210,13 +203,6 @@ ND(raw,
 
 enum { COMPILE_PASS = 256 };
 
-static void *compile(nd_state *s, const char *body, bench_use_function *prove)
-{
-    s->tide->compiled = sites_of(body);
-    bench_compile(&s->tide->compiled, prove, s, COMPILE_PASS, false);
-    return s;
-}
-
 /* The first iteration of a loop touches its types: those acquires are no hits. */
 static void *compiled_setup(const bench_case *job)
 {
@@ -224,14 +210,9 @@ static void *compiled_setup(const bench_case *job)
     nd_state *s = make(job, true);
     bench_compile(&twin, counted_prove, s, COMPILE_PASS, true);
     bench_prove_executed(&twin, counted_prove, s, COMPILE_PASS, 1);
-    return compile(s, "compiled_block", compiled_prove);
-}
-
-/* No acquire is a hit here: each finds another shape's header, sees that its own was foreseen, and
- * goes to the slow path. So there are no executions to count. */
-static void *turning_setup(const bench_case *job)
-{
-    return compile(make(job, true), "turning_block", turning_prove);
+    s->tide->compiled = sites_of("compiled_block");
+    bench_compile(&s->tide->compiled, compiled_prove, s, COMPILE_PASS, false);
+    return s;
 }
 
 /* Row-major strides of the constant shapes, by hand. */
@@ -268,19 +249,17 @@ ND(empty,
 
 /* --- was it what its name says? ----------------------------------------------------------- */
 
-/* Every shape known: in nd by the header used last, in nd-turns among the slot's other shapes. */
+/* Every shape known, by the header used last. */
 static bool all_known(const nd_state *s, uint64_t operations)
 {
     tide_array_statistics now;
     uint64_t wanted = s->headers ? ARRAYS * operations : 0;
     if (tide_array_stats(s->pool, &now) != TIDE_OK)
         return false;
-    uint64_t recent = now.recent - s->warm.recent, cached = now.cached - s->warm.cached;
-    if (now.computed == s->warm.computed && now.headers == s->warm.headers &&
-        (s->turns == 1 ? recent : cached) == wanted && recent + cached == wanted)
+    uint64_t recent = now.recent - s->warm.recent;
+    if (now.computed == s->warm.computed && now.headers == s->warm.headers && recent == wanted)
         return true;
-    bench_complain("nd: %llu recent, %llu cached, %llu computed of %llu shapes",
-                   (unsigned long long)recent, (unsigned long long)cached,
+    bench_complain("nd: %llu recent, %llu computed of %llu shapes", (unsigned long long)recent,
                    (unsigned long long)(now.computed - s->warm.computed),
                    (unsigned long long)wanted);
     return false;
@@ -292,20 +271,6 @@ static bool verify(void *state, uint64_t operations)
     return all_known(s, operations) && bench_tide_verify(s->tide, operations);
 }
 
-/* Per operation. */
-static size_t hits(void *state, uint64_t operations, bench_figure *out, size_t room)
-{
-    const nd_state *s = state;
-    tide_array_statistics now;
-    if (!s->headers || room < 3 || tide_array_stats(s->pool, &now) != TIDE_OK)
-        return 0;
-    double each = (double)operations;
-    out[0] = (bench_figure){"recent", (double)(now.recent - s->warm.recent) / each};
-    out[1] = (bench_figure){"cached", (double)(now.cached - s->warm.cached) / each};
-    out[2] = (bench_figure){"computed", (double)(now.computed - s->warm.computed) / each};
-    return 3;
-}
-
 static void teardown(void *state)
 {
     nd_state *s = state;
@@ -314,17 +279,13 @@ static void teardown(void *state)
 }
 
 static const bench_variant variant_general = {"tide-general", NULL,   general_setup, general_prove,
-                                              general_run,    verify, teardown,      hits};
+                                              general_run,    verify, teardown,      NULL};
 static const bench_variant variant_site = {"tide-site", NULL,   site_setup, site_prove,
-                                           site_run,    verify, teardown,   hits};
+                                           site_run,    verify, teardown,   NULL};
 static const bench_variant variant_compiled = {"tide-compiled", BENCH_MISSING_STAGER,
                                                compiled_setup,  compiled_prove,
                                                compiled_run,    verify,
-                                               teardown,        hits};
-static const bench_variant variant_turning = {"tide-compiled", BENCH_MISSING_STAGER,
-                                              turning_setup,   turning_prove,
-                                              turning_run,     verify,
-                                              teardown,        hits};
+                                               teardown,        NULL};
 #define PLAIN_VARIANT(name)                                                                  \
     static const bench_variant variant_##name = {#name,      NULL,   setup,    name##_prove, \
                                                  name##_run, verify, teardown, NULL};
@@ -335,7 +296,4 @@ PLAIN_VARIANT(empty)
 const bench_variant *const bench_nd_variants[] = {
     &variant_empty, &variant_aot,      &variant_raw, &variant_general,
     &variant_site,  &variant_compiled, NULL,
-};
-const bench_variant *const bench_nd_turns_variants[] = {
-    &variant_empty, &variant_raw, &variant_general, &variant_site, &variant_turning, NULL,
 };

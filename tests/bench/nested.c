@@ -2,13 +2,10 @@
 /* nested-frames-N: functions that each open a frame and call the next one. An operation is one
  * frame: two arrays, whose ends are written before the call and read after it.
  *
- *   nested-frames-2, -4, -8   all of them take double and int32_t
- *   nested-mixed-4            no two of them take the same type: the guard of an inner frame fails
- *                             each time that the outer one has been entered anew
- *   recursion                 one function that calls itself, eight deep
- *
- * `-in-loop` variants are called from a TIDE_LOOP that acquires nothing itself. */
-#include "nested.h"
+ *   nested-frames-8   all of them take double and int32_t
+ *   nested-mixed-4    no two of them take the same type: the guard of an inner frame fails each
+ *                     time that the outer one has been entered anew */
+#include "cases.h"
 #include "work.h"
 
 #define NESTED_FUNCTION(form, mode, name, inner, T, U)                                         \
@@ -40,39 +37,27 @@
     NESTED_FUNCTION(form, mode, mixed_1, left, uint8_t, int64_t) \
     NESTED_NEXT(form, mode, mixed_2, mixed_1, uint16_t, int8_t) \
     NESTED_NEXT(form, mode, mixed_3, mixed_2, int16_t, float)   \
-    NESTED_NEXT(form, mode, mixed_4, mixed_3, double, int32_t)  \
-    NESTED_FUNCTION(form, mode, recursion,                      \
-                    left > 1 ? NESTED_CALL(form, mode, recursion) : left, double, int32_t)
+    NESTED_NEXT(form, mode, mixed_4, mixed_3, double, int32_t)
 /* clang-format on */
 
 #define NESTED_DEEP(form, mode, name, depth) sum += form##_##mode##_##name(c, n, depth)
-#define NESTED_ONCE_2(form, mode)            NESTED_DEEP(form, mode, 2, 2)
-#define NESTED_ONCE_4(form, mode)            NESTED_DEEP(form, mode, 4, 4)
-#define NESTED_ONCE_8(form, mode)            NESTED_DEEP(form, mode, 8, 8)
+#define NESTED_ONCE_8(form, mode)            NESTED_DEEP(form, mode, 8, BENCH_NESTED)
 #define NESTED_ONCE_mixed(form, mode)        NESTED_DEEP(form, mode, mixed_4, BENCH_MIXED)
-#define NESTED_ONCE_recursion(form, mode)    NESTED_DEEP(form, mode, recursion, BENCH_RECURSION)
-#define NESTED_HOISTED(i, count)             TIDE_LOOP(c, i, count)
 
 #define NESTED_VARIANT(LOOP, name, form, chain, depth, label, setup)        \
     BENCH_WORK_LOOP(LOOP, name##_##chain, form, depth, NESTED_ONCE_##chain) \
     BENCH_WORK_VARIANT(name##_##chain, label, setup)
 
 /* All variants of one case. */
-#define NESTED_CASE(chain, depth, list)                                                   \
-    NESTED_VARIANT(BENCH_FOR, frame, frame, chain, depth, "tide-frame", bench_work_pool)  \
-    NESTED_VARIANT(BENCH_FOR, types, types, chain, depth, "tide-types", bench_work_pool)  \
-    NESTED_VARIANT(NESTED_HOISTED, frame_loop, frame, chain, depth, "tide-frame-in-loop", \
-                   bench_work_pool)                                                       \
-    NESTED_VARIANT(NESTED_HOISTED, types_loop, types, chain, depth, "tide-types-in-loop", \
-                   bench_work_pool)                                                       \
-    NESTED_VARIANT(BENCH_FOR, bump, bump, chain, depth, "bump", bench_work_bump)          \
-    NESTED_VARIANT(BENCH_FOR, heap, heap, chain, depth, "glibc", bench_work_glibc)        \
-    NESTED_VARIANT(BENCH_FOR, stack, alloca, chain, depth, "alloca", bench_work_stack)    \
-    const bench_variant *const list[] = {                                                 \
-        &variant_bump_##chain,       &variant_stack_##chain,                              \
-        &variant_heap_##chain,       &variant_frame_##chain,                              \
-        &variant_frame_loop_##chain, &variant_types_##chain,                              \
-        &variant_types_loop_##chain, NULL,                                                \
+#define NESTED_CASE(chain, depth, list)                                                  \
+    NESTED_VARIANT(BENCH_FOR, frame, frame, chain, depth, "tide-frame", bench_work_pool) \
+    NESTED_VARIANT(BENCH_FOR, types, types, chain, depth, "tide-types", bench_work_pool) \
+    NESTED_VARIANT(BENCH_FOR, bump, bump, chain, depth, "bump", bench_work_bump)         \
+    NESTED_VARIANT(BENCH_FOR, heap, heap, chain, depth, "glibc", bench_work_glibc)       \
+    NESTED_VARIANT(BENCH_FOR, stack, alloca, chain, depth, "alloca", bench_work_stack)   \
+    const bench_variant *const list[] = {                                                \
+        &variant_bump_##chain,  &variant_stack_##chain, &variant_heap_##chain,           \
+        &variant_frame_##chain, &variant_types_##chain, NULL,                            \
     };
 
 NESTED_FUNCTIONS(frame, run)
@@ -86,8 +71,5 @@ NESTED_FUNCTIONS(heap, prove)
 NESTED_FUNCTIONS(alloca, run)
 NESTED_FUNCTIONS(alloca, prove)
 
-NESTED_CASE(2, 2, bench_nested_2_variants)
-NESTED_CASE(4, 4, bench_nested_4_variants)
-NESTED_CASE(8, 8, bench_nested_8_variants)
+NESTED_CASE(8, BENCH_NESTED, bench_nested_8_variants)
 NESTED_CASE(mixed, BENCH_MIXED, bench_nested_mixed_variants)
-NESTED_CASE(recursion, BENCH_RECURSION, bench_recursion_variants)

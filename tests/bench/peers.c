@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* malloc and free by other names: the C library's, jemalloc, mimalloc, tcmalloc, TBB.
+/* malloc and free by other names: the C library's, jemalloc, mimalloc, tcmalloc.
  *
  * Each peer is loaded with dlopen(RTLD_LOCAL), so that none of them becomes the process's malloc,
- * and its functions are taken from its own handle and checked to lie in its own file. All five
- * are called through pointers, as all of them would be through a shared library. */
+ * and its functions are taken from its own handle and checked to lie in its own file. All four
+ * are called through pointers, as they would be through a shared library. */
 #define _GNU_SOURCE
 #include "peers.h"
 #include "scope4.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,6 @@ static bench_malloc table[] = {
     {"jemalloc", BENCH_JEMALLOC, "malloc", "free", "mallctl", NULL, NULL},
     {"mimalloc", BENCH_MIMALLOC, "mi_malloc", "mi_free", "mi_version", NULL, NULL},
     {"tcmalloc", BENCH_TCMALLOC, "tc_malloc", "tc_free", "tc_version", NULL, NULL},
-    {"tbb", BENCH_TBB, "scalable_malloc", "scalable_free", "scalable_allocation_mode", NULL, NULL},
 };
 
 /* The named function, if it is really this library's. */
@@ -54,7 +52,7 @@ static bool load(bench_malloc *peer)
     return true;
 }
 
-static const bench_malloc *find(const char *name)
+const bench_malloc *bench_malloc_find(const char *name)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         bench_malloc *peer = &table[i];
@@ -63,16 +61,6 @@ static const bench_malloc *find(const char *name)
         return peer->take != NULL || load(peer) ? peer : NULL;
     }
     return NULL;
-}
-
-/* Threads set their states up at the same time. */
-const bench_malloc *bench_malloc_find(const char *name)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    const bench_malloc *peer = find(name);
-    pthread_mutex_unlock(&lock);
-    return peer;
 }
 
 /* tcmalloc takes its memory from brk unless told otherwise; so does the C library, and each would
@@ -95,7 +83,7 @@ void bench_make_room_for_peers(char **arguments)
     bench_complain("cannot restart; jemalloc may not load");
 }
 
-/* --- the variant, the same for all five ------------------------------------------------- */
+/* --- the variant, the same for all four ------------------------------------------------- */
 
 typedef struct malloc_state {
     const bench_sizes *sizes;
@@ -167,4 +155,3 @@ MALLOC_VARIANT(glibc)
 MALLOC_VARIANT(jemalloc)
 MALLOC_VARIANT(mimalloc)
 MALLOC_VARIANT(tcmalloc)
-MALLOC_VARIANT(tbb)

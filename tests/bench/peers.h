@@ -15,7 +15,6 @@
 #define BENCH_MISSING_jemalloc BENCH_MISSING(BENCH_JEMALLOC, "libjemalloc-dev")
 #define BENCH_MISSING_mimalloc BENCH_MISSING(BENCH_MIMALLOC, "libmimalloc-dev")
 #define BENCH_MISSING_tcmalloc BENCH_MISSING(BENCH_TCMALLOC, "libgoogle-perftools-dev")
-#define BENCH_MISSING_tbb      BENCH_MISSING(BENCH_TBB, "libtbb-dev")
 
 /* An allocator in the manner of malloc, as two functions. */
 typedef struct bench_malloc {
@@ -39,9 +38,6 @@ extern const bench_variant bench_glibc;
 extern const bench_variant bench_jemalloc;
 extern const bench_variant bench_mimalloc;
 extern const bench_variant bench_tcmalloc;
-extern const bench_variant bench_tbb;
-extern const bench_variant bench_apr;
-extern const bench_variant bench_talloc;
 extern const bench_variant bench_pmr;
 
 #endif

@@ -2,7 +2,7 @@
 /* program-codec, program-fft: functions in the shape of real code, which compute something between
  * their acquires. An operation is one plane encoded, one transform of 512 numbers; four inputs in
  * turn. The results are compared: all variants must compute the same ones. */
-#include "programs.h"
+#include "cases.h"
 #include "work.h"
 
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static void *program_setup(const bench_case *job, const char *name, tide_tier ti
                           NULL};
         sites[sets][i] = site;
     }
-    bench_work_pin(s, sites[sets++], count, tier, types, count);
+    bench_work_pin(s, sites[sets++], count, tier, types);
     return s;
 }
 

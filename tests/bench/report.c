@@ -17,15 +17,6 @@ static const bench_result *find(const bench_result *results, size_t count, const
     return NULL;
 }
 
-/* Operations a second in all threads together, against one thread. */
-static double scaling(const bench_result *results, size_t count, const bench_result *result)
-{
-    for (size_t i = 0; i < count; i++)
-        if (results[i].ran && results[i].job->threads == 1 && results[i].variant == result->variant)
-            return result->job->threads * results[i].ns_min / result->ns_min;
-    return 0;
-}
-
 void bench_compare(bench_result *results, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -36,8 +27,6 @@ void bench_compare(bench_result *results, size_t count)
             continue;
         result->ratio_base = base ? result->ns_min / base->ns_min : 0;
         result->ratio_floor = least ? result->ns_min / least->ns_min : 0;
-        if (result->job->threads > 0)
-            result->scaling = scaling(results, count, result);
     }
 }
 
@@ -63,9 +52,8 @@ static void print_header(const bench_result *result)
     const bench_case *job = result->job;
     char base[32];
     snprintf(base, sizeof base, "/%s", job->base);
-    printf("\n%-15s %-19s %12s %12s %8s %8s%s%s\n", "case", "variant", "ns min", "ns median",
-           "/floor", base, result->counted ? " instructions" : "",
-           job->threads > 0 ? "  scaling" : "");
+    printf("\n%-15s %-19s %12s %12s %8s %8s\n", "case", "variant", "ns min", "ns median", "/floor",
+           base);
 }
 
 static void print_ratio(double ratio)
@@ -87,10 +75,6 @@ static void print_row(const bench_result *result)
     printf(" %12.2f %12.2f", result->ns_min, result->ns_median);
     print_ratio(result->ratio_floor);
     print_ratio(result->ratio_base);
-    if (result->counted)
-        printf(" %12.2f", result->instructions);
-    if (result->scaling > 0)
-        printf(" %8.2f", result->scaling);
     for (size_t i = 0; i < result->figure_count; i++)
         printf("  %s %g", result->figures[i].name, result->figures[i].value);
     putchar('\n');
@@ -126,10 +110,6 @@ static void print_object(const bench_result *result)
         print_figure("ratio_floor", result->ratio_floor);
     if (result->ratio_base > 0)
         printf(",\"base\":\"%s\",\"ratio_base\":%.6g", result->job->base, result->ratio_base);
-    if (result->scaling > 0)
-        print_figure("scaling", result->scaling);
-    if (result->counted)
-        print_figure("instructions", result->instructions);
     for (size_t i = 0; i < result->figure_count; i++)
         print_figure(result->figures[i].name, result->figures[i].value);
     puts("}");

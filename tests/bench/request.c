@@ -4,7 +4,7 @@
  *   own-empty   a pool created and destroyed, nothing acquired
  *   own         the same, with a frame of two arrays in it
  *   stays       the frame in a pool that stays, and tide_pool_reset */
-#include "request.h"
+#include "cases.h"
 
 #include <tidepool/tidepool.h>
 

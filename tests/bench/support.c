@@ -5,7 +5,6 @@
 #include "bench.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,13 +108,4 @@ const bench_sizes *bench_sizes_make(size_t least_bytes, size_t most_bytes)
         }
     }
     return table;
-}
-
-/* Cores this process may use, which in a container are fewer than the machine has. */
-uint32_t bench_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return (uint32_t)CPU_COUNT(&set);
 }

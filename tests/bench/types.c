@@ -2,7 +2,7 @@
 /* types-N: does a scope's cost grow with the types that the pool has, or only with its own two?
  *
  * The two are structs, registered like any other type of a program. */
-#include "types.h"
+#include "cases.h"
 #include "plain.h"
 #include "scope4.h"
 #include "tide.h"

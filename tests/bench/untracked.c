@@ -3,9 +3,9 @@
  * is what the touch costs, against `-told` variants whose plan was told of the type. */
 #include <tidepool/callsite.h>
 
+#include "cases.h"
 #include "scope4.h"
 #include "tide.h"
-#include "untracked.h"
 #include "untracked_helper.h"
 
 static const tide_type both[] = {TIDE_F64, TIDE_I32};

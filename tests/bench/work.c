@@ -18,17 +18,12 @@ static bench_work *work_make(const bench_case *job)
     return s;
 }
 
-bench_work *bench_work_with(const bench_case *job, const tide_type *types, uint32_t shelves)
-{
-    bench_work *s = work_make(job);
-    s->tide = bench_tide_make(job, types, shelves, false);
-    s->context = s->tide->pool;
-    return s;
-}
-
 void *bench_work_pool(const bench_case *job)
 {
-    return bench_work_with(job, NULL, BENCH_SHELVES);
+    bench_work *s = work_make(job);
+    s->tide = bench_tide_make(job, NULL, BENCH_SHELVES, false);
+    s->context = s->tide->pool;
+    return s;
 }
 
 void *bench_work_bump(const bench_case *job)
@@ -75,26 +70,16 @@ static size_t work_row_length(const tide_type *row)
 }
 
 void bench_work_pin(bench_work *s, tide_site *sites, size_t count, tide_tier tier,
-                    const bench_work_row *types, size_t rows)
+                    const bench_work_row *types)
 {
     s->sites = sites;
     s->site_count = count;
     s->tier = tier;
     for (size_t i = 0; i < count; i++) {
-        const tide_type *row = types != NULL ? types[i % rows] : NULL;
-        if ((row != NULL && tide_site_declare(&sites[i], row, work_row_length(row)) != TIDE_OK) ||
+        if (tide_site_declare(&sites[i], types[i], work_row_length(types[i])) != TIDE_OK ||
             tide_site_pin(&sites[i], tier) != TIDE_OK)
             bench_die("%s", tide_error_message());
     }
-}
-
-void bench_work_pin_named(bench_work *s, const char *name, tide_tier tier,
-                          const bench_work_row *types)
-{
-    tide_site *site = tide_site_register(name);
-    if (site == NULL)
-        bench_die("%s", tide_error_message());
-    bench_work_pin(s, site, 1, tier, types, 1);
 }
 
 static bool work_at_its_tier(const bench_work *s)

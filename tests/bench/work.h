@@ -24,31 +24,24 @@ typedef struct bench_work {
     uint64_t step;  /* of one step             */
     bench_tide *tide;
     bench_bump *bump;
-    tide_scope outer; /* open all the time, where that is the case's subject */
-    bool requested;   /* while it was, something was asked of the pool       */
 } bench_work;
 
 typedef uint64_t bench_work_run(void *state, uint64_t operations);
 
-/* States: with a pool in which 16 types are in use, or some; with an arena; with the C library's
+/* States: with a pool in which 16 types are in use; with an arena; with the C library's
  * malloc; with nothing. */
-bench_work *bench_work_with(const bench_case *job, const tide_type *types, uint32_t shelves);
 void *bench_work_pool(const bench_case *job);
 void *bench_work_bump(const bench_case *job);
 void *bench_work_glibc(const bench_case *job);
 void *bench_work_stack(const bench_case *job);
 void bench_work_free(void *state);
 
-/* Gives the state these call sites, all at that tier. The i-th is told types[i % rows], up to a
- * TIDE_NO_TYPE; NULL: nothing. */
+/* Gives the state these call sites, all at that tier. The i-th is told types[i], up to a
+ * TIDE_NO_TYPE. */
 enum { BENCH_WORK_TYPES = 8 };
 typedef tide_type bench_work_row[BENCH_WORK_TYPES];
 void bench_work_pin(bench_work *s, tide_site *sites, size_t count, tide_tier tier,
-                    const bench_work_row *types, size_t rows);
-
-/* The same for one site by that name, which it makes. */
-void bench_work_pin_named(bench_work *s, const char *name, tide_tier tier,
-                          const bench_work_row *types);
+                    const bench_work_row *types);
 
 /* After the arrays were proved: one step, whose sum is compared; from here on all is counted. */
 void bench_work_proved(void *state, bench_work_run *run);
@@ -113,16 +106,14 @@ void bench_work_check(const void *data, size_t bytes, int value); /* dies unless
     }
 
 /* A variant of such a loop. */
-#define BENCH_WORK_VARIANT(name, label, setup) BENCH_WORK_VARIANT_IF(NULL, name, label, setup, )
-#define BENCH_WORK_VARIANT_IF(missing, name, label, setup, suffix)            \
-    static void name##suffix##_proof(void *state, uint64_t operations)        \
-    {                                                                         \
-        if (name##_prove(state, operations) != operations)                    \
-            bench_die(#name " lost operations");                              \
-        bench_work_proved(state, name##_run);                                 \
-    }                                                                         \
-    static const bench_variant variant_##name##suffix = {                     \
-        label,      missing,           setup,           name##suffix##_proof, \
-        name##_run, bench_work_verify, bench_work_free, NULL};
+#define BENCH_WORK_VARIANT(name, label, setup)                 \
+    static void name##_proof(void *state, uint64_t operations) \
+    {                                                          \
+        if (name##_prove(state, operations) != operations)     \
+            bench_die(#name " lost operations");               \
+        bench_work_proved(state, name##_run);                  \
+    }                                                          \
+    static const bench_variant variant_##name = {              \
+        label, NULL, setup, name##_proof, name##_run, bench_work_verify, bench_work_free, NULL};
 
 #endif

@@ -187,7 +187,7 @@ static void expect_freed(const char *setting, const char *period)
     set("auto_compact", 0);
     set(setting, 1);
     set(period, 3);
-    set("keeper_period", 1);
+    set("background_period", 1);
     {
         TIDE_SCOPE(pool);
         assert_non_null(tide_acquire_type(pool, TIDE_U8, 100));
@@ -248,7 +248,7 @@ static void thread_and_hand_come_to_the_same_plans(void **state)
     for (unsigned i = 0; i < PROGRAM; i++)
         until(&by_hand[i], TIDE_TIER_COMPILED);
     set("background", 1);
-    set("keeper_period", 1);
+    set("background_period", 1);
     expect_ok(tide_background_start());
     for (unsigned i = 0; i < PROGRAM; i++)
         until_learned(&learned_at[i], TIDE_TIER_COMPILED);
@@ -279,7 +279,7 @@ static void the_thread_sleeps_when_nothing_happens(void **state)
     (void)state;
     settle();
     set("background", 1);
-    set("keeper_period", 1);
+    set("background_period", 1);
     expect_ok(tide_background_start());
     uint64_t rounds = learned().rounds, number = round_number(), made = 0;
     while (round_number() < number + 1000)
@@ -338,7 +338,7 @@ static void order_some(void)
 static void scene_exit_with_thread_and_compile(void)
 {
     set("background", 1);
-    set("keeper_period", 1);
+    set("background_period", 1);
     order_some();
     while (learned().ordered == 0)
         usleep(100);
@@ -371,7 +371,7 @@ static void scene_exit_from_a_listener_while_stepping(void)
 
 static void scene_exit_from_a_listener_in_a_use(void)
 {
-    set("keeper_period", 1);
+    set("background_period", 1);
     tide_event_set_handler(exit_when_published, NULL);
     use u = scene_use(0);
     expect_ok(tide_background_start());
@@ -431,7 +431,7 @@ static void scene_sites_used_by_exit_handlers(void)
     late = u.site;
     atexit(use_sites_at_exit); /* before the library's own handler: run after it */
     set("background", 1);
-    set("keeper_period", 1);
+    set("background_period", 1);
     until_learned(&u, TIDE_TIER_COMPILED);
     exit(3);
 }
@@ -520,7 +520,7 @@ static void a_child_keeps_its_plans_and_learns_nothing(void **state)
 {
     (void)state;
     need_stager();
-    set("keeper_period", 1);
+    set("background_period", 1);
     use known = use_of("fork: known", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
     until(&known, TIDE_TIER_COMPILED);
     for (unsigned in_a_thread = 0; in_a_thread < 2; in_a_thread++) {
@@ -542,7 +542,7 @@ static void forks_beside_a_busy_thread_harm_nobody(void **state)
 {
     (void)state;
     need_stager();
-    set("keeper_period", 1);
+    set("background_period", 1);
     set("window_every", 1);
     expect_ok(tide_background_start());
     for (unsigned i = 0; i < scaled(40, 4); i++) {

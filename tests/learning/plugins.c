@@ -171,7 +171,7 @@ static void modules_go_beside_a_busy_keeper(void **state)
     (void)state;
     need_stager();
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    set("keeper_period", 1);
+    set("background_period", 1);
     set("window_every", 1);
     expect_ok(tide_background_start());
     for (unsigned i = 0; i < scaled(60, 10); i++) {

@@ -7,13 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Answers the benchmark: what was done, the processor time of one acquire and its release, and the
- * most memory that the process ever held. */
-typedef struct pattern_reply {
-    uint64_t done;
-    double cpu_ns, peak_mib;
-} pattern_reply;
-
 /* Where memory comes from, and what the threads of a pattern hold. */
 typedef struct pattern_user pattern_user;
 
