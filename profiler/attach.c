@@ -48,11 +48,8 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     double bytes = (double)tide_packed_bytes(tally->before) +
                    (tally->recent != NULL ? (double)tally->recent->bytes : 0);
     out->use_bytes = out->samples != 0 ? bytes / (double)out->samples : 0;
-    out->calls = tide_rate_calls(&tally->rate);
-    if (out->calls < (double)out->samples)
-        out->calls = (double)out->samples;
-    tide_assert(out->calls >= (double)out->samples);
-    out->calls_per_second = tally->rate.per_second;
+    if (out->uses < out->samples) /* the first of a static site of C++, or of a dispatch */
+        out->uses = out->samples;
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 

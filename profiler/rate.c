@@ -29,8 +29,6 @@ void tide_rate_begin(tide_rate *rate, uint64_t uses, bool in_use)
     rate->tickets = uses;
     rate->in_use = in_use;
     tide_assert(rate->begun_ns != 0);
-    if (rate->seen_ns == 0)
-        rate->seen_ns = rate->begun_ns;
     __atomic_store_n(&rate->first_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&rate->last_ns, 0, __ATOMIC_RELAXED);
 }
@@ -85,38 +83,20 @@ void tide_rate_taken(tide_rate *rate, uint64_t uses)
     uint64_t last = __atomic_load_n(&rate->last_ns, __ATOMIC_RELAXED);
     if (last < rate->begun_ns)
         last = 0; /* of the window before, by a use that was slow to say so */
-    tide_assert(now >= rate->seen_ns && now >= rate->begun_ns);
-    if (rate->seen_ns == 0)
-        rate->seen_ns = rate->begun_ns;
-    rate->per_second =
-        last != 0 ? rate_of(uses - (uses != 0), first, last) : rate_of(uses, rate->begun_ns, now);
-    rate->calls += rate->per_second * (double)(now - rate->seen_ns) * 1e-9;
-    if (rate->calls < (double)uses)
-        rate->calls = (double)uses;
+    tide_assert(now >= rate->begun_ns);
     rate_confirm(rate, uses, last, now);
     if (last > first && first >= rate->begun_ns)
         rate->while_used =
             rate_of(rate->tickets, 0, rate_without_observing(rate->tickets, last - first));
-    tide_assert(rate->per_second >= 0 && rate->calls >= (double)uses);
-    rate->seen_ns = now;
 }
 
 /* It is as if no window had begun yet; one that is open all the same counts from now on. */
 void tide_rate_clear(tide_rate *rate)
 {
-    rate->calls = rate->per_second = rate->confirmed = rate->while_used = 0;
+    rate->confirmed = rate->while_used = 0;
     rate->confirmed_ns = 0;
-    if (rate->seen_ns != 0)
+    if (rate->begun_ns != 0)
         rate->begun_ns = tide_rate_clock();
-    rate->seen_ns = 0;
     __atomic_store_n(&rate->first_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&rate->last_ns, 0, __ATOMIC_RELAXED);
-    tide_assert(tide_rate_calls(rate) == 0);
-}
-
-double tide_rate_calls(const tide_rate *rate)
-{
-    if (rate->seen_ns == 0)
-        return 0;
-    return rate->calls + rate->per_second * (double)(tide_rate_clock() - rate->seen_ns) * 1e-9;
 }

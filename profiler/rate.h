@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How often a site is used, estimated: nothing counts uses outside windows, but a window tells how
- * fast it filled. Between two windows the site is taken to go on as in the later one. */
+/* How often a site is used while it is, told by how fast its windows fill: so learning judges what
+ * a site would gain. (How often it was used in all pools count: runtime/pool/uses.h.) */
 #ifndef TIDEPOOL_PROFILER_RATE_H
 #define TIDEPOOL_PROFILER_RATE_H
 
@@ -9,10 +9,8 @@
 
 typedef struct tide_rate {
     uint64_t first_ns,
-        last_ns;       /* atomic: of the open window's first and last ticket; 0: none yet */
-    uint64_t begun_ns; /* when it was begun. Registry locked, as are all below */
-    uint64_t seen_ns;  /* up to when `calls` goes                              */
-    double calls, per_second;
+        last_ns;           /* atomic: of the open window's first and last ticket; 0: none yet */
+    uint64_t begun_ns;     /* when it was begun; 0: never. Registry locked, as are all below */
     double while_used;     /* uses in a second of the last full window, if they were not observed */
     double confirmed;      /* uses, if it idled between windows as it did before the last one */
     uint64_t confirmed_ns; /* up to when that goes                                     */
@@ -32,11 +30,8 @@ void tide_rate_ticket(tide_rate *rate, bool last);
 /* The window was taken, with so many uses. Registry locked. */
 void tide_rate_taken(tide_rate *rate, uint64_t uses);
 
-/* What was estimated is forgotten; the estimate goes on from 0 and now. Registry locked. */
+/* What was estimated is forgotten. Registry locked. */
 void tide_rate_clear(tide_rate *rate);
-
-/* Uses up to now. Registry locked. */
-double tide_rate_calls(const tide_rate *rate);
 
 /* Uses up to the end of the window that was taken last, for who would rather think too low of a
  * site than too high: a site that is used in bursts is taken for what it does on the average of the

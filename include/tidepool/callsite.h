@@ -21,6 +21,7 @@ TIDE_INLINE void *tide_site_acquire_inline(tide_site *site, tide_pool *pool, tid
 {
     if (TIDE_UNLIKELY(pool == NULL))
         return tide_acquire_slow(pool, type, n, TIDE_NOWHERE);
+    tide_pool_count_use(pool, &site->number);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&plan->acquire, __ATOMIC_RELAXED)(pool, type, n, plan, site);
 }
@@ -30,6 +31,7 @@ TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool,
 {
     if (TIDE_UNLIKELY(pool == NULL || shape == NULL)) /* so plans need not ask; at most sites   */
         return tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_NOWHERE);
+    tide_pool_count_use(pool, &site->number);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&plan->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, plan, site);
 }

@@ -79,7 +79,7 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *               depth allocations releases exchanges
  *   "sites"     tide_site_information: id name function file line kind tier pinned observed
  *               generation types shapes[[extents]] (of an array's compiled plan) uses
- *               uses_per_second samples misses runs compiles lost_ns compile_ns saved_ns trial{uses
+ *               uses_counted samples misses runs compiles lost_ns compile_ns saved_ns trial{uses
  *               ns code_ns error_ns} use_ns use_measured use_bytes rivals[{tier ns measured}]
  *               reason reason_code
  *   "buffers"   tide_buffers_information: id name device hits misses releases refused dropped

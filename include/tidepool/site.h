@@ -39,15 +39,15 @@ typedef struct tide_site_information {
     bool observed;                    /* a window is open: its uses are counted now               */
     uint32_t type_count;              /* of the plan in force                                     */
     tide_type types[TIDE_SITE_TYPES]; /* the first of these; keys from TIDE_KEY_FIRST on      */
-    double calls; /* uses in all; never below `samples`. This and the next are estimates, */
-    double calls_per_second; /* from how fast windows fill. They are too low for very hot sites,
-                                because observing a use slows it by up to 0.1 µs             */
-    uint64_t samples;        /* uses seen by the profiler                                */
-    uint64_t misses;         /* uses whose guard failed, of all plans                    */
-    uint64_t runs;           /* uses of compiled code, as far as it was compiled to count */
-    uint64_t generation;     /* plans published for it by learning                       */
-    uint64_t compiles;       /* compiled plans made for it                               */
-    double lost_ns;          /* what it has lost for want of compiled code, estimated: a compile
+    uint64_t uses;                    /* in all, counted; never below `samples`                   */
+    bool uses_counted;   /* else `uses` is the least there were: of dispatches, which no pool
+                                sees, and of sites beyond the first 4 095                */
+    uint64_t samples;    /* uses seen by the profiler                                */
+    uint64_t misses;     /* uses whose guard failed, of all plans                    */
+    uint64_t runs;       /* uses of compiled code, as far as it was compiled to count */
+    uint64_t generation; /* plans published for it by learning                       */
+    uint64_t compiles;   /* compiled plans made for it                               */
+    double lost_ns;      /* what it has lost for want of compiled code, estimated: a compile
                                 is ordered once that covers it (setting break_even)      */
     double compile_ns;   /* of the processor, that its compiles have taken: its part of theirs   */
     double saved_ns;     /* that its compiled code has saved, estimated. They have paid once this is

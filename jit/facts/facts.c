@@ -163,8 +163,8 @@ static bool facts_write_site(tide_site *site, void *user)
     tide_json_count(json, "generation", info.generation);
     facts_write_types(json, &info);
     facts_write_shapes(json, &info);
-    tide_json_number(json, "uses", info.calls);
-    tide_json_number(json, "uses_per_second", info.calls_per_second);
+    tide_json_count(json, "uses", info.uses);
+    tide_json_flag(json, "uses_counted", info.uses_counted);
     tide_json_count(json, "samples", info.samples);
     tide_json_count(json, "misses", info.misses);
     tide_json_count(json, "runs", info.runs);

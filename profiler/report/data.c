@@ -138,7 +138,7 @@ static json_t *data_site(const tide_history *history, const tide_thing *thing,
                          const tide_data_limits *limits, size_t rank)
 {
     static const char *const texts[] = {"name", "file", "kind", "tier", "reason", NULL};
-    static const char *const now[] = {"id", "line", "use_ns", "uses_per_second", NULL};
+    static const char *const now[] = {"id", "line", "use_ns", NULL};
     static const char *const grown[] = {"uses", "misses", "compiles"};
     json_t *site = data_copy(thing->last, texts, now);
     for (size_t i = 0; i < sizeof grown / sizeof *grown; i++)

@@ -26,8 +26,7 @@ static int history_tier(const char *name)
 static tide_point history_of_site(const json_t *site)
 {
     return (tide_point){.tier = history_tier(tide_value_text(site, "tier")),
-                        .value = tide_value_number(site, "use_ns"),
-                        .second = tide_value_number(site, "uses_per_second")};
+                        .value = tide_value_number(site, "use_ns")};
 }
 
 static tide_point history_of_pool(const json_t *pool)

@@ -18,7 +18,7 @@ typedef struct tide_point {
     uint64_t time_ns;
     int tier;      /* sites: as tide_tier; others: 0                                     */
     double value;  /* sites: ns of a use; pools: bytes held; buffers: bytes live and cached */
-    double second; /* sites: uses per second; pools and buffers: bytes live              */
+    double second; /* pools and buffers: bytes live                                      */
 } tide_point;
 
 /* The states of one thing, in order of time. Of more than TIDE_HISTORY_POINTS every other one that

@@ -46,16 +46,36 @@ screen_add(screen_rows *rows, tool_screen_look look, const char *format, ...)
 
 /* ---- order -------------------------------------------------------------------------------- */
 
-/* Of a second of one thread, by estimate: the part that goes into this site's uses. */
-static double screen_load(const json_t *site)
+static const json_t *screen_find(const json_t *facts, double id)
 {
-    return tide_value_number(site, "uses_per_second") * tide_value_number(site, "use_ns") * 1e-9;
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(facts, "sites"), i, one)
+    {
+        if (tide_value_number(one, "id") == id)
+            return one;
+    }
+    return NULL;
+}
+
+/* Of a second of one thread, the part that went into this site's uses since the facts before, or
+ * since the process began. */
+static double screen_load(const tool_screen *screen, const json_t *facts, const json_t *site)
+{
+    double since = tide_value_number(facts, "since_ns"), uses = tide_value_number(site, "uses");
+    if (screen->before != NULL) {
+        const json_t *was = screen_find(screen->before, tide_value_number(site, "id"));
+        since = tide_value_number(screen->before, "time_ns");
+        uses -= was != NULL ? tide_value_number(was, "uses") : 0;
+    }
+    double ns = tide_value_number(facts, "time_ns") - since;
+    return ns > 0 && uses > 0 ? uses * tide_value_number(site, "use_ns") / ns : 0;
 }
 
 static double screen_key(const json_t *site, int sort)
 {
     switch (sort) {
-    case 0: return screen_load(site);
+    case 0: return tide_value_number(site, "load");
     case 1: return tide_value_number(site, "uses");
     case 2: return tide_value_number(site, "misses");
     case 3: return tide_value_number(site, "use_ns");
@@ -146,7 +166,7 @@ static void screen_add_site(screen_rows *rows, const json_t *site)
                tide_value_text(site, "kind"), tide_value_text(site, "tier"),
                tide_value_flag(site, "pinned") ? "*" : " ",
                tool_count(tide_value_number(site, "uses"), uses),
-               use > 0 ? tool_time(use, ns) : "-", 100 * screen_load(site),
+               use > 0 ? tool_time(use, ns) : "-", 100 * tide_value_number(site, "load"),
                tool_count(tide_value_number(site, "misses"), misses),
                tool_words(json_object_get(site, "types"), types, sizeof types));
 }
@@ -167,9 +187,13 @@ static void screen_add_pools(screen_rows *rows, const json_t *facts, int most)
     free(sorted);
 }
 
+/* `load` becomes a member of each. */
 static void screen_add_sites(screen_rows *rows, tool_screen *screen, const json_t *facts)
 {
-    size_t count;
+    size_t count, at;
+    json_t *site;
+    json_array_foreach(json_object_get(facts, "sites"), at, site)
+        json_object_set_new(site, "load", json_real(screen_load(screen, facts, site)));
     const json_t **sorted =
         screen_sort(json_object_get(facts, "sites"), &count, screen_compare_sites, screen);
     screen_add(rows, TOOL_LOOK_HEAD, "%5s %-18s %-8s %-9s %8s %9s %7s %7s  %s", "SITE", "NAME",

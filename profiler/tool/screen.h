@@ -14,7 +14,8 @@ typedef struct tool_screen {
     bool reversed; /* the smallest first                           */
     int first;     /* site that stands first: scrolled by so many   */
     int rows, columns;
-    char notice[160]; /* what else is to be known, above the last line; "": nothing */
+    const json_t *before; /* the facts that were shown before these, of the same process, or NULL */
+    char notice[160];     /* what else is to be known, above the last line; "": nothing */
 } tool_screen;
 
 const char *tool_screen_sort_name(int sort);

@@ -28,8 +28,8 @@ typedef struct top_state {
     tool_client client; /* closed: its process has broken off */
     const tool_options *options;
     tool_screen screen;
-    json_t *facts;    /* the last, or NULL */
-    int64_t asked_ms; /* when the answer that is awaited was asked for; 0: none is */
+    json_t *facts, *before; /* the last and the one before it, or NULL */
+    int64_t asked_ms;       /* when the answer that is awaited was asked for; 0: none is */
     int period_ms;
     bool over;
 } top_state;
@@ -62,8 +62,12 @@ static void top_draw(top_state *top)
 
 static void top_keep(top_state *top, json_t *facts)
 {
-    json_decref(top->facts);
+    json_decref(top->before);
+    top->before = facts != NULL ? top->facts : NULL;
+    if (facts == NULL)
+        json_decref(top->facts);
     top->facts = facts;
+    top->screen.before = top->before;
     top->asked_ms = 0;
     top->screen.notice[0] = '\0';
 }
@@ -249,6 +253,7 @@ int tool_top(int count, char **args)
             (void)tool_client_complain(&top.client, code);
     }
     json_decref(top.facts);
+    json_decref(top.before);
     tool_client_close(&top.client);
     return code;
 }

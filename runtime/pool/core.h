@@ -3,7 +3,7 @@
  *
  * Reservations of address space, touched where they are used:
  *
- *   [head | shelves by type | core | rows by type | rows in use]
+ *   [head | shelves by type | uses by site | core | rows by type | rows in use]
  *   [undo log                        mapped in steps
  *   [slots of a row]                 one for each type in use
  *
@@ -46,6 +46,7 @@ enum {
 _Static_assert(offsetof(tide_pool, unused_) <= 64, "what guards read shares one cache line");
 _Static_assert(sizeof(tide_shelf) == 16 && offsetof(tide_pool, shelves[1]) % 64 == 0,
                "shelves 1 to 4 fill one cache line");
+_Static_assert(offsetof(tide_pool, uses) % 4096 == 3328, "the first hundred counts are apart, too");
 _Static_assert(TIDE_ROW_IN_PAGE + TIDE_ROW_PLACES * TIDE_ROW_APART <= 4096, "a row has room");
 _Static_assert(TIDE_ROW_IN_PAGE % 64 == 0 && TIDE_ROW_APART % 64 == 0, "slots begin a line");
 _Static_assert(TIDE_ROW_BYTES % 4096 == 0, "a reservation is whole pages");

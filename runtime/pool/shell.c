@@ -62,7 +62,7 @@ static char *shell_reserve_parts(void)
     if (start == NULL)
         return NULL;
     if (tide_os_open(start, 0, offsetof(tide_pool, shelves)) &&
-        tide_os_open(start, CORE_AT, TABLE_AT))
+        tide_os_open(start, offsetof(tide_pool, uses), TABLE_AT))
         return start;
     tide_os_unreserve(start, RESERVED);
     return NULL;

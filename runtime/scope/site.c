@@ -13,6 +13,7 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/type.h"
+#include "runtime/pool/uses.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 
@@ -22,8 +23,6 @@ static struct {
     size_t count, room;
     uint64_t ids; /* the last one given */
 } site_list;
-
-enum { SITE_NEW = 0, SITE_LISTED = 1 };
 
 /* ---- listing ---------------------------------------------------------------------------- */
 
@@ -49,11 +48,28 @@ bool tide_site_any(void)
     return __atomic_load_n(&site_any_listed, __ATOMIC_RELAXED);
 }
 
+/* A thread that enters it just then counts its use elsewhere, one at most. */
+static void site_count_anew(tide_site *site, uint32_t number)
+{
+    __atomic_store_n(&site->number, number, __ATOMIC_RELAXED);
+    site->record->uses_before = number != 0 ? tide_uses_sum(number) : 0;
+}
+
+/* What has none is not counted, nor is a dispatch, which has no pool. */
+static void site_tell_uses(const tide_site *site, tide_site_information *out)
+{
+    out->uses_counted = site->number != 0 && site->kind != TIDE_KIND_DISPATCH;
+    if (!out->uses_counted || site->record == NULL)
+        return;
+    uint64_t sum = tide_uses_sum(site->number);
+    tide_assert(sum >= site->record->uses_before);
+    out->uses = sum - site->record->uses_before;
+}
+
 bool tide_site_enlist(tide_site *site)
 {
     tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
-    tide_assert((site->state == SITE_LISTED) == (site->record != NULL));
-    if (site->state == SITE_LISTED)
+    if (site->record != NULL)
         return true;
     if (!site_reserve())
         return false;
@@ -62,7 +78,7 @@ bool tide_site_enlist(tide_site *site)
         return false;
     *record = (tide_site_record){.id = ++site_list.ids};
     site->record = record;
-    site->state = SITE_LISTED;
+    site_count_anew(site, tide_uses_take_number());
     tide_assert(site_list.count < site_list.room);
     site_list.sites[site_list.count++] = site;
     __atomic_store_n(&site_any_listed, true, __ATOMIC_RELAXED);
@@ -71,6 +87,7 @@ bool tide_site_enlist(tide_site *site)
 
 void tide_site_forget(tide_site *site, bool going)
 {
+    site_count_anew(site, site->number);
     if (tide_hooks_policy.forget != NULL)
         tide_hooks_policy.forget(site, going);
     if (tide_hooks_profile.forget != NULL)
@@ -80,12 +97,13 @@ void tide_site_forget(tide_site *site, bool going)
 /* The site's module is being unloaded. (Should it stay after all, the site arrives again.) */
 static void site_delist(tide_site *site)
 {
-    tide_assert(site->state == SITE_LISTED && site->record != NULL);
+    tide_assert(site->record != NULL);
     tide_site_forget(site, true);
+    tide_uses_give_number(site->number);
+    __atomic_store_n(&site->number, 0, __ATOMIC_RELAXED);
     tide_os_free(site->record->uses.shapes);
     tide_os_free(site->record);
     site->record = NULL;
-    site->state = SITE_NEW;
     __atomic_store_n(&site->plan, &tide_plans_arriving[site->kind], __ATOMIC_RELEASE);
 }
 
@@ -138,7 +156,7 @@ static tide_tier site_tier_wanted(const tide_site *site)
 
 void tide_site_publish(tide_site *site)
 {
-    tide_assert(site->state == SITE_LISTED);
+    tide_assert(site->record != NULL);
     const tide_plan *plan = tide_site_plan(site, site_tier_wanted(site), "tide_site_publish");
     if (plan == NULL)
         plan = &tide_plans_general[site->kind];
@@ -293,6 +311,7 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
     };
     for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
         out->types[i] = plan->types[i];
+    site_tell_uses(site, out);
     site_describe(site, out);
     tide_registry_unlock();
     return TIDE_OK;

@@ -18,6 +18,7 @@ typedef struct tide_declared_uses {
 
 typedef struct tide_site_record {
     uint64_t id; /* in the order of discovery, from 1; no other site of the process has had it */
+    uint64_t uses_before; /* what stood under its number when it was counted anew            */
     bool pinned;
     tide_tier pin;
     const tide_plan *declared; /* table plan of the types declared; NULL: none were   */

@@ -44,7 +44,7 @@ def site(number, spec, share, seconds, hostile, rng):
     code = "trial_won" if tier == "compiled" else "budget" if name == "parse_row" else "decided"
     return {"id": number, "name": name, "function": name, "file": file, "line": line, "kind": kind, "tier": tier,
             "pinned": False, "observed": False, "generation": 1 + sum(share >= s for s, _ in spans), "types": types,
-            "uses": uses, "uses_per_second": rate, "samples": int(64 * since), "misses": int(uses * missed), "runs": 0,
+            "uses": int(uses), "uses_counted": True, "samples": int(64 * since), "misses": int(uses * missed), "runs": 0,
             "compiles": sum(share >= s and t == "compiled" for s, t in spans), "lost_ns": 0.0,
             "compile_ns": 31e6 * sum(share >= s and t == "compiled" for s, t in spans), "saved_ns": uses * 3.0 if tier == "compiled" else 0.0,
             "trial": {"uses": 0, "ns": 0.0, "code_ns": 0.0, "error_ns": 0.0}, "use_ns": round(use, 2), "use_measured": True, "use_bytes": 1000.5 * number,

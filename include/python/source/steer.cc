@@ -116,7 +116,7 @@ static nb::dict site_describe(const Seen &seen)
     for (uint32_t i = 0; i < info.type_count && i < TIDE_SITE_TYPES; i++)
         types.append(info.types[i] < TIDE_KEY_FIRST ? tide_type_name(info.types[i]) : "key");
     out["types"] = types;
-    out["uses"] = info.calls;
+    out["uses"] = info.uses;
     out["samples"] = info.samples;
     out["misses"] = info.misses;
     out["compiles"] = info.compiles;

@@ -32,7 +32,7 @@ class Site:
     tier: str
     pinned: bool
     types: tuple[str, ...]
-    uses: float
+    uses: int
     samples: int
     misses: int
     compiles: int
@@ -58,7 +58,7 @@ class Sites(list[Site]):
 
     def _repr_html_(self) -> str:
         return table(f"{len(self)} sites", ["site", "kind", "tier", "types", "uses", "reason"],
-                     [(s.name, s.kind, s.tier, " ".join(s.types), round(s.uses), s.reason)
+                     [(s.name, s.kind, s.tier, " ".join(s.types), s.uses, s.reason)
                       for s in self])
 
 

@@ -61,6 +61,9 @@ typedef struct tide_entry {
     uint64_t more;
 } tide_entry;
 
+/* Sites beyond so many go uncounted. */
+enum { TIDE_SITES_COUNTED = 4096 };
+
 struct tide_pool {
     /* Names the level that is open: {epoch, depth + 1}. A level opened in it has the next number.
      * No two levels on the stack have the same tag, also if one of them was abandoned by a reset
@@ -77,7 +80,17 @@ struct tide_pool {
                        of a fast path reads it */
     uint64_t unused_[8]; /* so that shelves 1 to 4, the commonest types, fill one cache line */
     tide_shelf shelves[TIDE_TYPE_LIMIT]; /* by type */
+    uint64_t apart_[402];              /* so that no word below shares its twelve lower bits with a
+                                            shelf or log entry of a small pool */
+    uint64_t uses[TIDE_SITES_COUNTED]; /* with this pool, of each site by its number; the first: of
+                                          all that have none */
 };
+
+/* The owner alone stores it, plainly: others sample it (runtime/pool/uses.h). */
+TIDE_INLINE void tide_pool_count_use(tide_pool *pool, const uint32_t *site_number)
+{
+    pool->uses[__atomic_load_n(site_number, __ATOMIC_RELAXED)]++;
+}
 
 /* Stands for a pool in scopes that were refused. No level has its tag. So when such a scope is
  * left, the guard fails and the cold path does nothing. */

@@ -21,6 +21,7 @@ TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *
         tide_scope_without_pool(scope);
         return;
     }
+    tide_pool_count_use(pool, &site->number);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(scope, pool, plan, site);
 }
@@ -35,6 +36,7 @@ TIDE_INLINE void tide_site_enter_frame(tide_scope *scope, tide_pool *pool, tide_
             data[i] = NULL;
         return;
     }
+    tide_pool_count_use(pool, &site->number);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     scope->plan = plan;
     scope->site = site;

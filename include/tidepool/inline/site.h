@@ -124,7 +124,7 @@ struct tide_site {
     const tide_plan *plan; /* atomic; never NULL                                       */
     const char *name;      /* as the program gave it, or NULL                          */
     tide_place place;      /* all zero for a registered site                           */
-    uint32_t state;        /* how far registration got; the library's own              */
+    uint32_t number;       /* where pools count its uses; 0: nowhere (yet)             */
     tide_kind kind;
     struct tide_site_record *record; /* what the library knows of it; NULL until listed */
 };

@@ -436,7 +436,7 @@
   const siteColumns = [
     text("Site", (s) => s.name, { show: (s) => make("a", { href: "#band-" + s.id, class: "mono" }, s.name || "?") }),
     text("Place", place), text("Kind", (s) => s.kind), text("Plan", (s) => s.tier, { show: (s) => tierBadge(s.tier) }),
-    text("Types and shapes", typed, { long: true }), figure("Uses", (s) => s.uses, count), figure("Uses/s", (s) => s.uses_per_second, count),
+    text("Types and shapes", typed, { long: true }), figure("Uses", (s) => s.uses, count), figure("Uses/s", (s) => 1000 * s.uses / Math.max(data.duration_ms, 1), count),
     figure("One use", (s) => s.use_ns, ns), figure("… by code", (s) => s.code_ns, ns), figure("Misses", (s) => s.misses, count),
     figure("Compiles", (s) => s.compiles, count), text("Why it runs that", (s) => s.reason, { long: true }),
   ];
