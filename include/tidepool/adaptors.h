@@ -12,15 +12,16 @@
  * Work that is queued on the stream from the call on may use the memory; released memory goes to
  * the next owner behind the work that was queued on the stream before. The host waits for neither.
  *
- * After somebody has reset the device (cudaDeviceReset) the first call that asks the driver fails,
- * TIDE_ERROR_DEVICE, and so does each call from then on, until all that was handed out before has
- * been given back; its contents are gone. The next call then opens the device anew, if nobody else
- * in the process has it open.
+ * After somebody has reset the device (cudaDeviceReset) each call that wants memory fails,
+ * TIDE_ERROR_DEVICE; what was handed out may be given back.
  *
  * NULL with a message (tide_error_message) on failure. Any thread. */
 #ifndef TIDEPOOL_ADAPTORS_H
 #define TIDEPOOL_ADAPTORS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
@@ -28,15 +29,61 @@
 
 TIDE_BEGIN_DECLS
 
-/* PyTorch's. `stream` is a cudaStream_t. NULL without a message for a size of 0. While a graph is
- * captured on the stream, in any mode, it gives what is cached for the stream, or new memory. */
+/* PyTorch's. `stream` is a cudaStream_t. NULL without a message for a size of 0. What a graph that is
+ * captured on the stream gets is its pool's memory where PyTorch has told of the capture (below); else what
+ * is cached for the stream, or new memory. */
 TIDE_API void *tide_torch_malloc(ssize_t size, int device, void *stream);
 
 /* NULL: nothing to do. A pointer that is not of tide_torch_malloc or tide_cupy_malloc leaves a
- * message, TIDE_ERROR_ARGUMENT. While a graph is captured on the stream the memory stays the
- * graph's: it is not given back as long as the process runs (TIDE_ERROR_STATE). `size` is not
- * looked at. */
+ * message, TIDE_ERROR_ARGUMENT. While a graph is captured on the stream of which nobody has told, the
+ * memory stays the graph's: it is not given back as long as the process runs (TIDE_ERROR_STATE). `size`
+ * is not looked at. */
 TIDE_API void tide_torch_free(void *data, ssize_t size, int device, void *stream);
+
+/* ---- what PyTorch tells ----
+ *
+ * The Python package connects these with PyTorch's allocator (tidepool.torch.allocator). Memory of a pool of
+ * graphs serves the captures of that pool only, as PyTorch has it: its graphs never run at once. What
+ * is freed in a capture serves what follows in it; what is freed later stays the pool's. */
+
+typedef struct tide_torch_pool {
+    uint64_t first, second; /* PyTorch's MempoolId_t */
+} tide_torch_pool;
+
+/* A capture, or a thread that allocates to a pool. `takes`: does memory for that stream come from the
+ * pool now? It is called by whoever wants memory, on any thread, and calls nothing of the library.
+ * `end` (NULL: nothing) is called once, when `takes` will not be called any more. */
+typedef struct tide_torch_capture {
+    bool (*takes)(void *user, void *stream);
+    void (*end)(void *user);
+    void *user;
+} tide_torch_capture;
+
+/* From now on PyTorch tells of each capture, so nobody asks the driver when memory is freed. Captures of
+ * other libraries are not for memory of PyTorch's. */
+TIDE_API void tide_torch_told(void);
+
+/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. Then, when
+ * nothing of it is live, its memory is the device's again: the host waits for the device before, if no
+ * capture is under way, else when the last one ends. TIDE_ERROR_MEMORY, TIDE_ERROR_DEVICE: it has not
+ * begun, and `end` is not called. */
+TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
+                                           const tide_torch_capture *capture);
+TIDE_API void tide_torch_pool_end(int device, tide_torch_pool pool);
+TIDE_API void tide_torch_pool_release(int device, tide_torch_pool pool);
+
+/* Tensor.record_stream: the memory is used on that stream, too. Where it is freed, its own stream comes
+ * after what is queued there by then. Nothing for memory that is not ours, or a graph's. */
+TIDE_API void tide_torch_record_stream(void *data, void *stream);
+
+typedef struct tide_torch_statistics {
+    size_t live, bytes_live, bytes_cached; /* allocations; rounded up */
+    size_t pools, bytes_graphs;            /* of graphs: of the bytes above, live and cached */
+    uint64_t hits, misses;                 /* allocations that were cached, and that were not */
+} tide_torch_statistics;
+
+/* What PyTorch and CuPy hold on the device, and what is cached for them. Opens the device. */
+TIDE_API tide_status tide_torch_stats(int device, tide_torch_statistics *out);
 
 /* CuPy's. The first argument is the stream on which the memory will be used, which CuPy hands on
  * from the constructor; NULL: the legacy default stream. */

@@ -109,6 +109,8 @@ TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 typedef struct tide_buffers_options {
     const char *name;   /* for messages; copied. NULL: "buffers"                                  */
     uint32_t flags;     /* the flags that tide_buffer_acquire uses                             */
+    bool kept;          /* nothing that is cached goes before the instance ends, whatever the bounds
+                              are: for memory of captured graphs, which their launches use */
     void *stream;       /* of tide_buffer_acquire and tide_buffer_release, and there until the
                               last call of these; host: NULL                                      */
     size_t bytes_max;   /* most bytes cached for all threads; 0: as the setting `buffers_bytes`

@@ -107,8 +107,12 @@ static void buffers_set_bounds(tide_buffers *buffers, const tide_buffers_options
     buffers->age_max = options->age_max != 0
                            ? options->age_max
                            : (uint32_t)tide_constant_get(TIDE_CONSTANT_buffers_age);
-    if (tide_setting_get(TIDE_SETTING_disable) != 0)
+    if (options->kept) {
+        buffers->bytes_max = SIZE_MAX;
+        buffers->count_max = TIDE_BUFFER_MAX;
+    } else if (tide_setting_get(TIDE_SETTING_disable) != 0) {
         buffers->count_max = 0; /* nothing is cached */
+    }
 }
 
 static void buffers_set_options(tide_buffers *buffers, tide_device *device,
@@ -125,7 +129,9 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
     buffers->user = options->user;
     buffers->immediate = device == &tide_device_host;
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
-    buffers->quick = buffers->immediate && !buffers->careful && options->hook == NULL;
+    buffers->kept = options->kept;
+    buffers->quick =
+        buffers->immediate && !buffers->careful && !buffers->kept && options->hook == NULL;
     buffers->record_free = TIDE_NO_RECORD;
     tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);

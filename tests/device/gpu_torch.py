@@ -1,19 +1,44 @@
 # SPDX-License-Identifier: MIT
-"""gpu_torch.py LIBRARY: PyTorch with Tidepool's memory, on a GPU. Graphs in each capture mode,
+"""gpu_torch.py LIBRARY HOOKS: PyTorch with Tidepool's memory, on a GPU (HOOKS: include/python/source/torch.cc as a
+library). Graphs in each capture mode,
 make_graphed_callables, a MemPool, a pair's time and what a training program takes: a line each, "ok" or the
 reason. Each case is a process of its own, for the allocator is chosen before the first tensor.
 Exits 0 if all cases passed, 77 without PyTorch or a GPU, else 1."""
+import ctypes
 import json
 import subprocess
 import sys
 import time
 
-CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "graphed-callables", "mempool-cold",
-         "mempool-warm", "pair-tidepool", "pair-pytorch", "train-tidepool", "train-pytorch"]
+CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "untold-graph", "graphed-callables", "dropped",
+         "recorded", "mempool-cold", "mempool-warm", "pair-tidepool", "pair-pytorch", "train-tidepool", "train-pytorch"]
 
 
-def allocator(torch, library):
-    return torch.cuda.memory.CUDAPluggableAllocator(library, "tide_torch_malloc", "tide_torch_free")
+def allocator(torch, library, hooks=None):
+    """With `hooks` it is told of captures, as by tidepool.torch.allocator()."""
+    if hooks is None:
+        return torch.cuda.memory.CUDAPluggableAllocator(library, "tide_torch_malloc", "tide_torch_free")
+    made = torch.cuda.memory.CUDAPluggableAllocator(hooks, "tide_python_torch_malloc", "tide_torch_free")
+    module = ctypes.CDLL(hooks)
+    for tell, name in (("set_begin_allocate_to_pool", "begin"), ("set_end_allocate_to_pool_fn", "end"),
+                       ("set_release_pool", "release")):
+        address = ctypes.cast(getattr(module, "tide_python_torch_" + name), ctypes.c_void_p).value
+        getattr(made.allocator(), tell)(address)
+    made.allocator().set_record_stream_fn(ctypes.cast(module.tide_torch_record_stream, ctypes.c_void_p).value)
+    module.tide_torch_told()
+    return made
+
+
+class Statistics(ctypes.Structure):
+    """tide_torch_statistics"""
+    _fields_ = [(name, ctypes.c_size_t) for name in ("live", "bytes_live", "bytes_cached", "pools", "bytes_graphs",
+                                                     "hits", "misses")]
+
+
+def stats(library):
+    now = Statistics()
+    assert ctypes.CDLL(library).tide_torch_stats(0, ctypes.byref(now)) == 0
+    return now
 
 
 def spoiled(torch, replay, count=50):
@@ -70,6 +95,41 @@ def mempool(torch, library, warm):
     graph(torch, "global", pool.id)
 
 
+def dropped(torch, library):
+    """The memory of graphs of one pool, and that it comes back when they are gone."""
+    x = torch.ones(1 << 20, device="cuda")
+    graphs = []
+    for _ in range(3):
+        graphs.append(torch.cuda.CUDAGraph())
+        with torch.cuda.graph(graphs[-1], **({"pool": graphs[0].pool()} if graphs[1:] else {})):
+            y = (x * 2 + 1).relu().sum()
+        del y
+    held = stats(library)
+    assert held.pools == 1, f"{held.pools} pools"
+    for g in graphs:
+        g.replay()
+    del g
+    graphs.clear()
+    torch.cuda.synchronize()
+    assert stats(library).pools == 0, "the pool is still there"
+    return f"3 graphs held {held.bytes_graphs >> 10} KiB together"
+
+
+def recorded(torch):
+    side = torch.cuda.Stream()
+    for i in range(200):
+        t = torch.full((1 << 22,), float(i), device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(100000)
+            wrong = (t != float(i)).sum()
+        t.record_stream(side)
+        del t
+        torch.full((1 << 22,), -1.0, device="cuda")
+        side.synchronize()
+        assert wrong.item() == 0, f"{wrong.item()} elements were overwritten"
+
+
 def pair(torch):
     def once(count):
         before = time.perf_counter_ns()
@@ -108,16 +168,20 @@ def train(torch):
     return f"{sorted(times)[100]:.2f} ms a step, {used} MiB taken"
 
 
-def run(case, library):
+def run(case, library, hooks):
     import torch
     if not torch.cuda.is_available():
         sys.exit(77)
-    own = case.startswith(("graph", "pair-tidepool", "train-tidepool"))
-    if own:
-        torch.cuda.memory.change_current_allocator(allocator(torch, library))
+    if not case.startswith(("mempool", "pair-pytorch", "train-pytorch")):
+        told = None if case == "untold-graph" else hooks
+        torch.cuda.memory.change_current_allocator(allocator(torch, library, told))
     said = None
-    if case.startswith("graph-"):
-        graph(torch, case[len("graph-"):])
+    if case.startswith("graph-") or case == "untold-graph":
+        graph(torch, case[len("graph-"):] if case != "untold-graph" else "global")
+    elif case == "dropped":
+        said = dropped(torch, library)
+    elif case == "recorded":
+        recorded(torch)
     elif case == "graphed-callables":
         graphed_callables(torch)
     elif case.startswith("mempool"):
@@ -130,14 +194,14 @@ def run(case, library):
 
 
 def main():
-    library = sys.argv[1]
-    if len(sys.argv) > 2:
-        run(sys.argv[2], library)
+    library, hooks = sys.argv[1:3]
+    if len(sys.argv) > 3:
+        run(sys.argv[3], library, hooks)
         return 0
     failed = 0
     for case in CASES:
         try:
-            done = subprocess.run([sys.executable, __file__, library, case], capture_output=True, text=True,
+            done = subprocess.run([sys.executable, __file__, library, hooks, case], capture_output=True, text=True,
                                   timeout=90)
         except subprocess.TimeoutExpired:
             done = subprocess.CompletedProcess([], 1, "", "it did not end in 90 s")

@@ -171,6 +171,76 @@ def test_what_pytorch_calls_throws(tmp_path):
     assert told[0].startswith("-1 ") and "device 64" in told[0] and told[1] == "0 " and told[2].startswith("-1 "), told
 
 
+TELLER = r"""
+#include <functional>
+#include <utility>
+struct CUstream_st;
+using Pool = std::pair<unsigned long long, unsigned long long>;
+using Filter = std::function<bool(CUstream_st *)>;
+static unsigned asked;
+extern "C" const char *begun(void (*function)(int, Pool, Filter), int device)
+{
+    static std::string words;
+    try {
+        function(device, {1, 2}, [](CUstream_st *) { return asked++, true; });
+    } catch (const std::exception &error) {
+        words = error.what();
+        return words.c_str();
+    }
+    return nullptr;
+}
+extern "C" void ended(void (*function)(int, Pool), int device)
+{
+    function(device, {1, 2});
+}
+"""
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no compiler for C++")
+def test_what_pytorch_tells_of_captures(tmp_path):
+    """In the types of PyTorch's own functions; a device that is not there is an exception."""
+    made = tmp_path / "teller.so"
+    subprocess.run([COMPILER, "-shared", "-fPIC", "-include", "string", "-x", "c++", "-", "-o", made], input=TELLER,
+                   text=True, check=True)
+    told = python(f"""
+        import ctypes, tidepool
+        module = ctypes.CDLL(tidepool._core.__file__)
+        teller = ctypes.CDLL({str(made)!r})
+        teller.begun.restype = ctypes.c_char_p
+        print(teller.begun(module.tide_python_torch_begin, {NO_SUCH_DEVICE}).decode())
+        for end in (module.tide_python_torch_end, module.tide_python_torch_release):
+            teller.ended(end, 0)
+            teller.ended(end, {NO_SUCH_DEVICE})
+        try:
+            tidepool._core.torch_stats({NO_SUCH_DEVICE})
+        except ValueError as error:
+            print(error)
+    """).splitlines()
+    assert len(told) == 2 and all("device 64" in line for line in told), told
+
+
+def test_the_allocator_connects_what_pytorch_tells(monkeypatch):
+    """As much of PyTorch as the allocator uses."""
+    told = {}
+
+    class Setters:
+        def __getattr__(self, name):
+            return lambda address: told.update({name: address})
+
+    class Allocator:
+        def __init__(self, path, malloc, free):
+            self.symbols = [ctypes.CDLL(path)[name] for name in (malloc, free)]
+
+        def allocator(self):
+            return Setters()
+
+    memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=types.SimpleNamespace(memory=memory)))
+    assert isinstance(tidepool.torch.allocator(), Allocator)
+    assert set(told) == {"set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool",
+                         "set_record_stream_fn"} and all(told.values())
+
+
 @with_torch
 def test_pytorch_takes_the_allocator():
     python("""

@@ -1,29 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What PyTorch and CuPy call for device memory. Both take whatever address they get, so a failure
- * has to be an exception: NULL would be a tensor at address 0. */
+/* The allocators of PyTorch (torch.cc has what it calls) and CuPy, as Python sees them. */
 #include "core.h"
 
-#include <exception>
 #include <tidepool/adaptors.h>
 
 namespace core
 {
-
-/* Holds its words: the library's are the thread's, until its next failure. PyTorch makes a
- * RuntimeError of it. */
-class DeviceError : public std::exception
-{
-    std::string words;
-
-  public:
-    explicit DeviceError(const char *message) : words(message)
-    {
-    }
-    const char *what() const noexcept override
-    {
-        return words.c_str();
-    }
-};
 
 /* The addresses of the pair that CuPy calls. */
 static nb::tuple cupy_functions()
@@ -32,19 +14,26 @@ static nb::tuple cupy_functions()
                           reinterpret_cast<uintptr_t>(&tide_cupy_free));
 }
 
+static nb::dict torch_stats(int device)
+{
+    tide_torch_statistics now;
+    check(tide_torch_stats(device, &now));
+    nb::dict out;
+    out["live"] = now.live;
+    out["bytes_live"] = now.bytes_live;
+    out["bytes_cached"] = now.bytes_cached;
+    out["bytes_graphs"] = now.bytes_graphs;
+    out["graph_pools"] = now.pools;
+    out["hits"] = now.hits;
+    out["misses"] = now.misses;
+    return out;
+}
+
 void bind_frameworks(nb::module_ &m)
 {
     m.def("cupy_functions", &cupy_functions);
+    m.def("torch_told", &tide_torch_told);
+    m.def("torch_stats", &torch_stats, nb::arg("device") = 0);
 }
 
 } // namespace core
-
-/* PyTorch looks it up in this module by name, and tide_torch_free in the library beside it. */
-extern "C" __attribute__((visibility("default"))) void *
-tide_python_torch_malloc(ssize_t size, int device, void *stream)
-{
-    void *data = tide_torch_malloc(size, device, stream);
-    if (data == nullptr && size != 0)
-        throw core::DeviceError(tide_error_message());
-    return data;
-}

@@ -9,23 +9,43 @@ buffer, and `tidepool.from_dlpack(tensor)` a tensor.
 """
 from __future__ import annotations
 
+import ctypes
 import importlib
 from typing import Any
 
 from . import _core
 
-__all__ = ["allocator"]
+__all__ = ["allocator", "stats"]
 
 
 def allocator() -> Any:
     """A `torch.cuda.memory.CUDAPluggableAllocator` over each device's shared buffers.
 
     Memory that is freed on a stream goes to the next tensor behind the work that was queued there;
-    the host waits for nothing. A device that is full is a RuntimeError with the library's message.
-    What is PyTorch's own here is not heard of: `Tensor.record_stream` (let streams wait for each
-    other before a tensor is dropped that both use), `torch.cuda.memory_stats`.
-    ModuleNotFoundError without PyTorch. It can be made without a GPU, only not used.
+    the host waits for nothing and calls no driver. PyTorch tells it of captures: a graph's memory is its
+    pool's (`torch.cuda.graph(g, pool=...)`), serves again within the capture and in others of that pool,
+    and comes back when PyTorch has dropped the pool. `Tensor.record_stream` is heard of. A device that is
+    full is a RuntimeError with the library's message. For figures ask `stats`, not
+    `torch.cuda.memory_stats`. ModuleNotFoundError without PyTorch, AttributeError with one before 2.3. It can
+    be made without a GPU, only not used.
     """
     torch = importlib.import_module("torch")
     assert _core.__file__ is not None
-    return torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "tide_python_torch_malloc", "tide_torch_free")
+    made = torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "tide_python_torch_malloc", "tide_torch_free")
+    module = ctypes.CDLL(_core.__file__)
+    for tell, name in (("set_begin_allocate_to_pool", "tide_python_torch_begin"),
+                       ("set_end_allocate_to_pool_fn", "tide_python_torch_end"),
+                       ("set_release_pool", "tide_python_torch_release"),
+                       ("set_record_stream_fn", "tide_torch_record_stream")):
+        getattr(made.allocator(), tell)(ctypes.cast(getattr(module, name), ctypes.c_void_p).value)
+    _core.torch_told()
+    return made
+
+
+def stats(device: int = 0) -> dict[str, int]:
+    """What PyTorch and CuPy hold on the device, and what is cached for them.
+
+    `live` allocations with `bytes_live`, rounded up; `bytes_cached` for the next; of both `bytes_graphs` in
+    `graph_pools` of captured graphs; allocations that were cached, `hits`, and that were not, `misses`.
+    """
+    return _core.torch_stats(device)

@@ -92,8 +92,9 @@ tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
 bool tide_hand_over_keeps(const tide_buffers *buffers, unsigned key, const tide_hand_over *passing,
                           const void *mark)
 {
-    return mark != NULL || (tide_hand_over_goes_by_stream(buffers, key) &&
-                            hand_over_stream_named(buffers->device, passing->number));
+    return mark != NULL || buffers->kept ||
+           (tide_hand_over_goes_by_stream(buffers, key) &&
+            hand_over_stream_named(buffers->device, passing->number));
 }
 
 void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark)

@@ -126,6 +126,7 @@ struct tide_buffers {
     bool immediate; /* the device does at once what is queued: nothing needs an order */
     bool careful;   /* checks: what is cached must not be touched (host memory)       */
     bool quick;     /* the host's, without checks and hook: nothing but to hand it out */
+    bool kept;      /* what is cached may be used by a graph: it stays until the instance ends */
     uint8_t small[TIDE_BUCKET_SMALL / TIDE_BUCKET_MIN + 1]; /* buckets of small sizes, looked up */
     struct tide_address_table *addresses; /* atomic: runtime/buffers/store/address.h */
     uint32_t record_count; /* ever used; atomic: seldom written, with the mutex held */

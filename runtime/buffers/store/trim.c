@@ -64,6 +64,8 @@ static void trim_old(trimming *t, unsigned key, unsigned bucket)
 tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
 {
     trimming t = {.buffers = buffers, .ticks = ticks, .wait = wait, .going = TIDE_NO_RECORD};
+    if (buffers->kept && !__atomic_load_n(&buffers->ending, __ATOMIC_RELAXED))
+        return t.summary;
     tide_lock_take(&buffers->mutex);
     t.now = tide_buffers_now();
     tide_magazines_stop(buffers);

@@ -79,33 +79,156 @@ static void adaptors_refuse_with_a_message(void **unused)
     expect_order();
 }
 
-static void after_a_reset_the_device_is_opened_anew(void **unused)
+/* ---- what PyTorch tells ----------------------------------------------------------------------- */
+
+static unsigned calls_of_pairs(void *stream)
+{
+    enum { PAIRS = 100 };
+    tide_torch_free(tide_torch_malloc(BYTES, 0, stream), BYTES, 0, stream);
+    fake_count_anew();
+    for (int i = 0; i < PAIRS; i++) {
+        void *x = tide_torch_malloc(BYTES, 0, stream);
+        assert_non_null(x);
+        tide_torch_free(x, BYTES, 0, stream);
+    }
+    return fake_calls(NULL);
+}
+
+/* Nobody is asked about the legacy stream, which is never captured, nor about any once PyTorch tells. */
+static void a_pair_of_cached_memory_calls_no_driver(void **unused)
+{
+    (void)unused;
+    void *stream = fake_stream_create(0);
+    fake_use_device(0); /* as PyTorch has it */
+    assert_int_equal(calls_of_pairs(NULL), 0);
+    assert_int_equal(calls_of_pairs(stream), 100);
+    tide_torch_told();
+    assert_int_equal(calls_of_pairs(stream), 0);
+    assert_int_equal(calls_of_pairs(NULL), 0);
+    fake_use_device(-1);
+    expect_order();
+}
+
+static void *captured;
+
+static bool takes(void *user, void *stream)
+{
+    (void)user;
+    return stream == captured;
+}
+
+static void count_end(void *user)
+{
+    ++*(unsigned *)user;
+}
+
+/* A graph of two kernels whose memory is freed between them, as PyTorch captures it. */
+static void *capture_a_graph(void *stream, tide_torch_pool pool, uint8_t value, void **out)
+{
+    unsigned ends = 0;
+    void *graph = NULL;
+    const tide_torch_capture capture = {takes, count_end, &ends};
+    captured = stream;
+    expect_ok(tide_torch_pool_begin(0, pool, &capture));
+    fake_capture_begin(stream);
+    void *x = tide_torch_malloc(BYTES, 0, stream), *beside = tide_torch_malloc(BYTES, 0, NULL);
+    put(stream, x, BYTES, value);
+    expect(stream, x, BYTES, value);
+    tide_torch_free(x, BYTES, 0, stream);
+    *out = tide_torch_malloc(BYTES, 0, stream); /* what was freed in the capture */
+    assert_ptr_equal(*out, x);
+    assert_ptr_not_equal(beside, x);
+    put(stream, *out, BYTES, (uint8_t)(value + 1));
+    tide_torch_free(beside, BYTES, 0, NULL);
+    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    assert_int_equal(ends, 0);
+    tide_torch_pool_end(0, pool);
+    assert_int_equal(ends, 1);
+    captured = NULL;
+    return graph;
+}
+
+/* No tensor made beside the graphs is spoiled by their launches; graphs of one pool share memory. */
+static void a_graphs_memory_stays_its_pools_until_that_is_released(void **unused)
+{
+    (void)unused;
+    enum { TENSORS = 20 };
+    const tide_torch_pool pool = {7, 9};
+    void *stream = fake_stream_create(0), *out = NULL, *second_out = NULL, *tensors[TENSORS];
+    tide_torch_told();
+    tide_torch_free(tide_torch_malloc(BYTES, 0, stream), BYTES, 0, stream); /* as in a warm-up */
+    tide_torch_statistics before, now;
+    expect_ok(tide_torch_stats(0, &before));
+    void *graph = capture_a_graph(stream, pool, 1, &out);
+    tide_torch_free(out, BYTES, 0, stream);
+    void *second = capture_a_graph(stream, pool, 5, &second_out);
+    assert_ptr_equal(second_out, out);
+    for (size_t i = 0; i < TENSORS; i++) {
+        tensors[i] = tide_torch_malloc(BYTES, 0, stream);
+        assert_ptr_not_equal(tensors[i], out);
+        put(stream, tensors[i], BYTES, (uint8_t)(100 + i));
+    }
+    for (int i = 0; i < 3; i++) {
+        fake_graph_launch(graph, stream);
+        fake_graph_launch(second, stream);
+        expect(stream, second_out, BYTES, 6);
+    }
+    expect_ok(tide_torch_stats(0, &now));
+    assert_int_equal(now.pools, 1);
+    assert_int_equal(now.bytes_graphs, BYTES);
+    for (size_t i = 0; i < TENSORS; i++) {
+        expect(stream, tensors[i], BYTES, (uint8_t)(100 + i));
+        tide_torch_free(tensors[i], BYTES, 0, stream);
+    }
+    fake_graph_destroy(graph);
+    fake_graph_destroy(second);
+    tide_torch_pool_release(0, pool);
+    tide_torch_pool_release(0, pool);
+    expect_ok(tide_torch_stats(0, &now));
+    assert_int_equal(now.pools, 1); /* a result is live */
+    tide_torch_free(second_out, BYTES, 0, stream);
+    expect_ok(tide_torch_stats(0, &now));
+    assert_int_equal(now.pools, 0);
+    assert_int_equal(now.live, before.live);
+    fake_synchronise_all();
+    expect_order();
+}
+
+static void what_a_recorded_stream_uses_is_reused_behind_it(void **unused)
+{
+    (void)unused;
+    void *stream = fake_stream_create(0), *other = fake_stream_create(0);
+    tide_torch_told();
+    for (uint8_t i = 0; i < 20; i++) {
+        void *x = tide_torch_malloc(BYTES, 0, stream);
+        put(stream, x, BYTES, i);
+        fake_order(stream, other);
+        expect(other, x, BYTES, i);
+        tide_torch_record_stream(x, other);
+        tide_torch_free(x, BYTES, 0, stream);
+        expect_order();
+    }
+    tide_torch_record_stream(&stream, other); /* no memory of ours */
+    fake_synchronise_all();
+    expect_order();
+}
+
+static void after_a_reset_nothing_is_handed_out(void **unused)
 {
     (void)unused;
     void *x = tide_torch_malloc(BYTES, 0, NULL), *y = tide_cupy_malloc(NULL, BYTES, 0);
     assert_true(x != NULL && y != NULL);
     fake_synchronise_all();
     fake_reset_device(0);
-    assert_null(tide_torch_malloc(BYTES, 0, NULL));
+    assert_null(tide_torch_malloc(1 << 20, 0, NULL));
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
-    expect_said("is lost");
+    expect_said("was reset");
     tide_torch_free(x, BYTES, 0, NULL);
-    assert_null(tide_torch_malloc(BYTES, 0, NULL)); /* something is held */
-    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
     tide_cupy_free(NULL, y, 0);
     tide_cupy_free(NULL, y, 0);
     expect_said("is no memory of device 0");
-    void *z = tide_torch_malloc(BYTES, 0, NULL);
-    if (z == NULL)
-        fail_msg("%s", tide_error_message());
-    void *stream = fake_stream_create(0);
-    x = tide_torch_malloc(BYTES, 0, stream);
-    put(stream, x, BYTES, 3);
-    expect(stream, x, BYTES, 3);
-    tide_torch_free(x, BYTES, 0, stream);
-    tide_torch_free(z, BYTES, 0, NULL);
-    fake_synchronise_all();
-    expect_order();
+    assert_null(tide_torch_malloc(BYTES, 0, NULL));
+    expect_said("is lost");
 }
 
 /* ---- a thread's own pools ------------------------------------------------------------------- */
@@ -200,7 +323,10 @@ int main(void)
         cmocka_unit_test(pools_may_end_while_others_do),
         cmocka_unit_test(torch_and_cupy_get_memory_in_the_order_of_streams),
         cmocka_unit_test(adaptors_refuse_with_a_message),
-        cmocka_unit_test(after_a_reset_the_device_is_opened_anew),
+        cmocka_unit_test(a_pair_of_cached_memory_calls_no_driver),
+        cmocka_unit_test(a_graphs_memory_stays_its_pools_until_that_is_released),
+        cmocka_unit_test(what_a_recorded_stream_uses_is_reused_behind_it),
+        cmocka_unit_test(after_a_reset_nothing_is_handed_out),
     };
     return cmocka_run_group_tests_name("own", tests, NULL, NULL);
 }

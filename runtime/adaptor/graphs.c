@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools of captured graphs, and streams that were recorded for memory. */
+#include "runtime/adaptor/graphs.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/os.h"
+#include "runtime/device/device.h"
+
+/* A capture that is under way. */
+typedef struct tide_graph_begun {
+    struct tide_graph_begun *next;
+    tide_graph_pool *pool;
+    tide_torch_capture capture;
+    uint32_t held; /* while it is in the list, and by those that ask it */
+} graph_begun;
+
+typedef struct tide_graph_recorded {
+    struct tide_graph_recorded *next;
+    const void *data;
+    void *stream;
+} graph_recorded;
+
+static tide_lock graph_lock = TIDE_LOCK(TIDE_FORK_MEMORY); /* of the lists of all devices */
+
+/* ---- pools -------------------------------------------------------------------------------------- */
+
+/* Locked. */
+static tide_graph_pool *graph_find(const tide_adaptor *of, tide_torch_pool id)
+{
+    tide_graph_pool *pool = of->pools;
+    while (pool != NULL && (pool->id.first != id.first || pool->id.second != id.second))
+        pool = pool->next;
+    return pool;
+}
+
+static bool graph_is_live(tide_buffers *buffers)
+{
+    tide_buffers_statistics now;
+    return tide_buffers_stats(buffers, &now, NULL, 0) != TIDE_OK || now.live != 0;
+}
+
+/* Takes a pool that nobody uses out of the list, with its memory still there; NULL: there is none, or
+ * a capture is under way, which a wait for the device would end. */
+static tide_graph_pool *graph_take_unused(tide_adaptor *of)
+{
+    tide_lock_take(&graph_lock);
+    tide_graph_pool **link = &of->pools, *pool = NULL;
+    while (of->begun == NULL && *link != NULL && ((*link)->uses != 0 || (*link)->held != 0))
+        link = &(*link)->next;
+    if (of->begun == NULL && *link != NULL) {
+        pool = *link;
+        *link = pool->next;
+    }
+    tide_lock_let_go(&graph_lock);
+    return pool;
+}
+
+static void graph_put_back(tide_adaptor *of, tide_graph_pool *list)
+{
+    tide_lock_take(&graph_lock);
+    for (tide_graph_pool *pool = list, *next; pool != NULL; pool = next) {
+        next = pool->next;
+        pool->next = of->pools;
+        of->pools = pool;
+    }
+    tide_lock_let_go(&graph_lock);
+}
+
+/* Ends the pools that were released and have nothing live. */
+static void graph_sweep(tide_adaptor *of)
+{
+    tide_graph_pool *live = NULL;
+    bool waited = false;
+    for (tide_graph_pool *pool; (pool = graph_take_unused(of)) != NULL;) {
+        if (graph_is_live(pool->buffers)) {
+            pool->next = live;
+            live = pool;
+            continue;
+        }
+        if (!waited && !tide_device_lost(of->device))
+            (void)of->device->methods->wait_all(of->device);
+        waited = true;
+        (void)tide_buffers_destroy(pool->buffers);
+        tide_os_free(pool);
+    }
+    graph_put_back(of, live);
+}
+
+static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id)
+{
+    tide_graph_pool *made = tide_os_resize(NULL, sizeof *made);
+    const tide_buffers_options kept = {.name = "graphs", .kept = true};
+    tide_buffers *buffers = made != NULL ? tide_buffers_create(of->device, &kept) : NULL;
+    if (buffers == NULL) {
+        tide_os_free(made);
+        return NULL;
+    }
+    *made = (tide_graph_pool){.id = id, .buffers = buffers};
+    return made;
+}
+
+/* ---- captures ----------------------------------------------------------------------------------- */
+
+/* Into the list, with the pool of that name or, if there is none, with the one made. */
+static void graph_enlist(tide_adaptor *of, graph_begun *begun, tide_graph_pool **made)
+{
+    tide_lock_take(&graph_lock);
+    begun->pool = graph_find(of, (*made)->id);
+    if (begun->pool == NULL) {
+        begun->pool = *made;
+        (*made)->next = of->pools;
+        of->pools = *made;
+        *made = NULL;
+    }
+    begun->pool->uses++;
+    begun->pool->held++;
+    begun->next = of->begun;
+    __atomic_store_n(&of->begun, begun, __ATOMIC_RELEASE);
+    tide_lock_let_go(&graph_lock);
+}
+
+tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
+                                  const tide_torch_capture *capture, const char *call)
+{
+    graph_begun *begun = tide_os_resize(NULL, sizeof *begun);
+    tide_graph_pool *made = begun != NULL ? graph_make(of, id) : NULL;
+    if (made == NULL) {
+        tide_os_free(begun);
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a pool of graphs");
+    }
+    *begun = (graph_begun){.capture = *capture, .held = 1};
+    graph_enlist(of, begun, &made);
+    if (made != NULL) {
+        (void)tide_buffers_destroy(made->buffers);
+        tide_os_free(made);
+    }
+    return TIDE_OK;
+}
+
+static void graph_begun_let_go(graph_begun *begun)
+{
+    tide_lock_take(&graph_lock);
+    bool last = --begun->held == 0;
+    tide_lock_let_go(&graph_lock);
+    if (!last)
+        return;
+    if (begun->capture.end != NULL)
+        begun->capture.end(begun->capture.user);
+    tide_os_free(begun);
+}
+
+void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
+{
+    tide_lock_take(&graph_lock);
+    const tide_graph_pool *pool = graph_find(of, id);
+    graph_begun *first = of->begun, **link = &first;
+    while (*link != NULL && (*link)->pool != pool)
+        link = &(*link)->next;
+    graph_begun *ended = *link;
+    if (ended != NULL) {
+        *link = ended->next;
+        __atomic_store_n(&of->begun, first, __ATOMIC_RELEASE);
+        ended->pool->held--;
+    }
+    tide_lock_let_go(&graph_lock);
+    if (ended == NULL)
+        return;
+    graph_begun_let_go(ended);
+    graph_sweep(of);
+}
+
+void tide_graph_pool_release(tide_adaptor *of, tide_torch_pool id)
+{
+    tide_lock_take(&graph_lock);
+    tide_graph_pool *pool = graph_find(of, id);
+    if (pool != NULL && pool->uses > 0)
+        pool->uses--;
+    tide_lock_let_go(&graph_lock);
+    if (pool != NULL)
+        graph_sweep(of);
+}
+
+/* The i-th capture under way, held, and its pool. */
+static graph_begun *graph_hold_begun(tide_adaptor *of, unsigned i)
+{
+    tide_lock_take(&graph_lock);
+    graph_begun *begun = of->begun;
+    for (; begun != NULL && i > 0; i--)
+        begun = begun->next;
+    if (begun != NULL) {
+        begun->held++;
+        begun->pool->held++;
+    }
+    tide_lock_let_go(&graph_lock);
+    return begun;
+}
+
+tide_graph_pool *tide_graph_pool_ask(tide_adaptor *of, void *stream)
+{
+    graph_begun *begun;
+    for (unsigned i = 0; (begun = graph_hold_begun(of, i)) != NULL; i++) {
+        tide_graph_pool *pool = begun->pool;
+        bool takes = begun->capture.takes(begun->capture.user, stream);
+        graph_begun_let_go(begun);
+        if (takes)
+            return pool;
+        tide_graph_pool_let_go(of, pool);
+    }
+    return NULL;
+}
+
+tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data)
+{
+    tide_lock_take(&graph_lock);
+    tide_graph_pool *pool = of->pools;
+    while (pool != NULL && tide_buffer_of(pool->buffers, data).generation == 0)
+        pool = pool->next;
+    if (pool != NULL)
+        pool->held++;
+    tide_lock_let_go(&graph_lock);
+    return pool;
+}
+
+void tide_graph_pool_let_go(tide_adaptor *of, tide_graph_pool *pool)
+{
+    tide_lock_take(&graph_lock);
+    tide_assert(pool->held > 0);
+    bool unused = --pool->held == 0 && pool->uses == 0;
+    tide_lock_let_go(&graph_lock);
+    if (unused)
+        graph_sweep(of);
+}
+
+/* ---- recorded streams ---------------------------------------------------------------------------- */
+
+tide_status tide_graph_record(tide_adaptor *of, void *data, void *stream, const char *call)
+{
+    graph_recorded *made = tide_os_resize(NULL, sizeof *made);
+    if (made == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember a stream of %p", data);
+    *made = (graph_recorded){.data = data, .stream = stream};
+    tide_lock_take(&graph_lock);
+    made->next = of->recorded;
+    __atomic_store_n(&of->recorded, made, __ATOMIC_RELEASE);
+    tide_lock_let_go(&graph_lock);
+    return TIDE_OK;
+}
+
+/* Takes one stream out that was recorded for the memory; false: there is none. */
+static bool graph_take_recorded(tide_adaptor *of, const void *data, void **stream)
+{
+    tide_lock_take(&graph_lock);
+    graph_recorded *first = of->recorded, **link = &first;
+    while (*link != NULL && (*link)->data != data)
+        link = &(*link)->next;
+    graph_recorded *taken = *link;
+    if (taken != NULL) {
+        *link = taken->next;
+        *stream = taken->stream;
+        __atomic_store_n(&of->recorded, first, __ATOMIC_RELEASE);
+    }
+    tide_lock_let_go(&graph_lock);
+    tide_os_free(taken);
+    return taken != NULL;
+}
+
+bool tide_graph_order_recorded(tide_adaptor *of, const void *data, void *stream)
+{
+    const char *call = "tide_torch_free";
+    tide_device *device = of->device;
+    void *other;
+    while (graph_take_recorded(of, data, &other))
+        if (!tide_device_lost(device) &&
+            (tide_device_check_captures(device, other, device, stream, call) != TIDE_OK ||
+             device->methods->order(device, other, stream) != TIDE_OK))
+            return false;
+    return true;
+}
+
+/* ---- stats ---------------------------------------------------------------------------------------- */
+
+static tide_status graph_add_stats(tide_buffers *buffers, bool graph, tide_torch_statistics *out)
+{
+    tide_buffers_statistics now;
+    TIDE_FORWARD(tide_buffers_stats(buffers, &now, NULL, 0));
+    out->live += now.live;
+    out->bytes_live += now.bytes_live;
+    out->bytes_cached += now.bytes_cached;
+    out->bytes_graphs += graph ? now.bytes_live + now.bytes_cached : 0;
+    out->hits += now.hits;
+    out->misses += now.misses;
+    return TIDE_OK;
+}
+
+tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out)
+{
+    *out = (tide_torch_statistics){0};
+    TIDE_FORWARD(graph_add_stats(of->buffers, false, out));
+    tide_lock_take(&graph_lock);
+    tide_graph_pool *pools[64];
+    size_t count = 0;
+    for (tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next) {
+        out->pools++;
+        if (count < sizeof pools / sizeof *pools) {
+            pool->held++;
+            pools[count++] = pool;
+        }
+    }
+    tide_lock_let_go(&graph_lock);
+    for (size_t i = 0; i < count; i++) {
+        (void)graph_add_stats(pools[i]->buffers, true, out);
+        tide_graph_pool_let_go(of, pools[i]);
+    }
+    return TIDE_OK;
+}
