@@ -3,13 +3,10 @@
  * nothing, whatever was opened at their depth meanwhile. */
 #include "forms.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 
 #include <tidepool/dynamic.h>
 #include <tidepool/upkeep.h>
-
-#include "runtime/pool/core.h"
 
 /* How the scopes around a body are taken away from under it. */
 enum removal { BY_RESET, BY_EMPTY, BY_OUTER_MARK, BY_OUTER_SCOPE, REMOVAL_COUNT };
@@ -163,51 +160,7 @@ static void a_removed_scope_is_not_taken_for_a_newer_one(const scene *s)
     }
 }
 
-/* ---- whole scopes after the removal ---- */
-
-static void remove_then_run_another(tide_pool *pool, void *state)
-{
-    struct removed *r = state;
-    use_three_types(pool, NULL);
-    remove_all(r, pool);
-    form_run(r->inner, pool, use_three_types, NULL);
-    counts_same((counts){0, 0, 0, 0}, pool);
-    r->kept = take(pool, TIDE_F64, 50, 9);
-    form_run(r->inner, pool, use_three_types, NULL);
-}
-
-static void scopes_work_between_the_removal_and_the_end(const scene *s)
-{
-    EACH_FORM(inner)
-    {
-        for (int how = 0; how < REMOVAL_COUNT; how++) {
-            struct removed r = {.how = (enum removal)how, .inner = inner};
-            note("removal %d, inner %s", how, inner->name);
-            open_around(&r, s->pool);
-            run_removed(s->form, s->pool, remove_then_run_another, &r);
-            expect_kept(&r, s->pool, 0, 1); /* acquired outside: stays */
-            expect_ok(tide_pool_reset(s->pool));
-        }
-    }
-}
-
 /* ---- the removal happens some levels further in ---- */
-
-static void the_end_of_every_removed_level_does_nothing(const scene *s)
-{
-    enum { LEVELS = 5 };
-    struct removed r = {.how = BY_RESET};
-    tide_mark levels[LEVELS];
-    for (size_t i = 0; i < LEVELS; i++) {
-        levels[i] = tide_checkpoint(s->pool);
-        take(s->pool, TIDE_F64, 10, 1);
-    }
-    run_removed(s->form, s->pool, remove_then_leave_marks_open, &r);
-    for (size_t i = LEVELS; i-- > 0;)
-        expect_status(tide_rewind(s->pool, levels[i]), TIDE_ERROR_STALE);
-    expect_kept(&r, s->pool, 2, 3);
-    expect_ok(tide_pool_reset(s->pool));
-}
 
 struct removal_in_the_middle {
     const form *outer; /* itself alive, its inner scope is removed */
@@ -290,29 +243,6 @@ static void a_removed_loop_runs_on_without_rewinding(void **state)
 }
 
 /* ---- many times over, so that nothing wraps or piles up ---- */
-
-static void remove_and_nest(tide_pool *pool, void *state)
-{
-    size_t *left = state;
-    take(pool, TIDE_F64, 4, 1);
-    expect_ok(tide_pool_reset(pool));
-    tide_mark mark = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 4, 2);
-    if ((*left)-- > 0)
-        run_removed(form_at(*left % form_count()), pool, remove_and_nest, left);
-    else
-        expect_ok(tide_rewind(pool, mark));
-    CHECK_POOL(pool);
-}
-
-static void resets_inside_resets_keep_the_pool_sound(const scene *s)
-{
-    for (size_t i = 0; i < 3; i++) {
-        size_t left = 50;
-        run_removed(s->form, s->pool, remove_and_nest, &left);
-        counts_same((counts){0, 0, 0, 0}, s->pool);
-    }
-}
 
 static void reset_and_reopen(tide_pool *pool, void *state)
 {
@@ -430,45 +360,12 @@ static void abandon_higher_and_higher(tide_pool *pool, size_t left)
     (void)tide_checkpoint(pool);
 }
 
-static void *abandon_on_a_deep_stack(void *pool)
-{
-    abandon_higher_and_higher(pool, scaled(70000, 2000));
-    return NULL;
-}
-
-static void seventy_thousand_rising_removals(void **state)
+/* More of them than a pool remembers without memory of its own for it. */
+static void two_thousand_rising_removals(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    pthread_attr_t attributes;
-    pthread_t thread;
-    assert_int_equal(pthread_attr_init(&attributes), 0);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)512 << 20), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, abandon_on_a_deep_stack, pool), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    pthread_attr_destroy(&attributes);
-    counts_same((counts){0, 0, 0, 0}, pool);
-    expect_ok(tide_pool_destroy(pool));
-}
-
-/* More of them than are remembered, from marks alone. */
-static void too_many_rising_removals_are_refused(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_abandonments *all = &pool->core->abandoned;
-    tide_mark kept = tide_checkpoint(pool), outer = tide_checkpoint(pool);
-    tide_checkpoint(pool);
-    uint64_t *events = tide_os_reserve(TIDE_ABANDON_MAX * sizeof *events);
-    assert_non_null(events);
-    all->events = events;          /* the pool's, as after the first TIDE_ABANDON_FIRST of them */
-    all->count = TIDE_ABANDON_MAX; /* as if each had kept one level less than this one */
-    for (uint32_t i = 0; i < TIDE_ABANDON_MAX; i++)
-        events[i] = 1;
-    expect_status(tide_rewind(pool, outer), TIDE_ERROR_LIMIT);
-    assert_int_equal(tide_pool_depth(pool), 3);
-    expect_ok(tide_rewind(pool, kept)); /* keeps the root alone: makes all others irrelevant */
-    assert_int_equal(all->count, 1);
+    abandon_higher_and_higher(pool, 2000);
     counts_same((counts){0, 0, 0, 0}, pool);
     expect_ok(tide_pool_destroy(pool));
 }
@@ -496,18 +393,14 @@ static const form_case cases[] = {
     CASE(the_end_of_a_removed_scope_leaves_newer_marks_open),
     CASE(the_end_of_a_removed_scope_leaves_a_newer_scope_open),
     CASE(a_removed_scope_is_not_taken_for_a_newer_one),
-    CASE(scopes_work_between_the_removal_and_the_end),
-    CASE(the_end_of_every_removed_level_does_nothing),
     CASE(an_outer_scope_outlives_the_removal_of_an_inner_one),
-    CASE(resets_inside_resets_keep_the_pool_sound),
 };
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_removed_loop_runs_on_without_rewinding),
     cmocka_unit_test(epochs_end_and_do_not_begin_anew),
     cmocka_unit_test(more_levels_than_a_tag_counts_are_refused),
-    cmocka_unit_test(seventy_thousand_rising_removals),
-    cmocka_unit_test(too_many_rising_removals_are_refused),
+    cmocka_unit_test(two_thousand_rising_removals),
     cmocka_unit_test(a_hundred_thousand_resets_under_one_scope),
 };
 

@@ -2,12 +2,11 @@
 /* Headers of N-D arrays: one for each rank of a slot, always saying what was asked for, and
  * nothing allocated for a shape seen before. */
 #include "arrays_support.h"
+#include "hooks.h"
 
 #include <limits.h>
 #include <pthread.h>
 
-#include "runtime/base/settings.h"
-#include "runtime/base/test_hooks.h"
 #include <tidepool/array.h>
 #include <tidepool/check.h>
 #include <tidepool/dynamic.h>
@@ -170,10 +169,10 @@ static void a_header_follows_when_others_grow_empty_or_trim_its_slot(const scene
         take(s->pool, TIDE_F32, large, 1);
         expect_ok(tide_pool_reset(s->pool));
         assert_ptr_equal(ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4)), array);
-        (void)tide_constant_set("compact_gain", 0);
+        set_constant("compact_gain", 0);
         tide_pool_compact(s->pool, TIDE_F32);
         tide_pool_compact(s->pool, TIDE_F32);
-        (void)tide_constant_set("compact_gain", 1024);
+        set_constant("compact_gain", 1024);
         ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
         expect_ok(tide_pool_empty(s->pool));
         ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
@@ -410,8 +409,8 @@ static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    (void)tide_constant_set("compact_factor", 1);
-    (void)tide_constant_set("compact_gain", 0);
+    set_constant("compact_factor", 1);
+    set_constant("compact_gain", 0);
     tide_array *array = TAKE(pool, TIDE_U8, 65);
     expect_ok(tide_pool_reset(pool));
     assert_int_equal(tide_pool_compact(pool, TIDE_U8).slots, 1);
@@ -420,8 +419,8 @@ static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
     expect_ok(tide_pool_reset(pool));
     assert_ptr_equal(TAKE(pool, TIDE_U8, 65), array);
     assert_int_equal(stats_of(pool).bytes_live, 128);
-    (void)tide_constant_set("compact_factor", 10);
-    (void)tide_constant_set("compact_gain", 1024);
+    set_constant("compact_factor", 10);
+    set_constant("compact_gain", 1024);
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -587,9 +586,9 @@ static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
 {
     (void)state;
     double ways;
-    ways = tide_constant_get(TIDE_CONSTANT_array_ways);
+    ways = get_constant("array_ways");
     assert_int_equal(ways, 4);
-    (void)tide_constant_set("array_ways", 5);
+    set_constant("array_ways", 5);
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     for (int round = 0; round < 10; round++)
         for (int i = 0; i < 5; i++) {
@@ -597,7 +596,7 @@ static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
             ask_pattern(pool, &i);
         }
     expect_counts(pool, 0, 45, 5, 4);
-    (void)tide_constant_set("array_ways", ways);
+    set_constant("array_ways", ways);
     expect_ok(tide_pool_destroy(pool));
 }
 

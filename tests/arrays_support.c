@@ -4,8 +4,7 @@
 #include <tidepool/dynamic.h>
 
 #include "arrays_support.h"
-
-#include "runtime/base/test_hooks.h"
+#include "hooks.h"
 
 /* ---- headers ---- */
 
@@ -111,12 +110,12 @@ static bool count_one(size_t bytes)
 void count_allocations(void)
 {
     asked = 0;
-    tide_os_fault = count_one;
+    set_memory_fault(count_one);
 }
 
 size_t allocations_counted(void)
 {
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     return asked;
 }
 
@@ -132,11 +131,11 @@ void fail_allocation(size_t n, bool for_ever)
     asked = 0;
     fails_at = n;
     fails_for_ever = for_ever;
-    tide_os_fault = fail_one;
+    set_memory_fault(fail_one);
 }
 
 bool allocation_failed(void)
 {
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     return asked > fails_at;
 }

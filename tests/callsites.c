@@ -14,8 +14,6 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/pool/core.h"
-
 /* ---- ways --------------------------------------------------------------------------------- */
 
 static void *acquire_by_macro(tide_pool *pool, tide_type type, size_t n)
@@ -535,7 +533,7 @@ static void *intrude(void *state)
 
 static void a_foreign_thread_gets_nothing(tide_pool *pool)
 {
-    if (pool->core->check == TIDE_CHECK_NONE)
+    if (check_of(pool) == TIDE_CHECK_NONE)
         return;
     pthread_t thread;
     void *refused = NULL;

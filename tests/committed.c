@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a system that counts strictly takes for used (Linux: overcommit_memory is 2, and whatever
  * may be written counts, MAP_NORESERVE or not): of what is reserved only what is opened.
- *
- *   test-committed             the library behaves as on such a system; what may be written is
- *                              counted. So any system shows it
- *   test-committed strictly    as root: makes the system one for the while, and counts what it does
- */
+ * The library behaves here as on such a system, and what may be written is counted. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,9 +13,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <tidepool/tidepool.h>
@@ -27,13 +21,12 @@
 #include <tidepool/buffers.h>
 #include <tidepool/upkeep.h>
 
+#include "hooks.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/shim.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
 #include "support.h"
 
-static bool strictly;
 static bool measured; /* else a sanitizer's own memory would be counted, too */
 
 /* ---- counted ------------------------------------------------------------------------------- */
@@ -46,27 +39,6 @@ static size_t data_kib(void)
     text[bytes] = 0;
     const char *at = strstr(text, "VmData:");
     return at != NULL ? strtoul(at + strlen("VmData:"), NULL, 10) : 0;
-}
-
-/* Of all areas that the system has in its books. */
-static size_t accounted_kib(void)
-{
-    FILE *in = fopen("/proc/self/smaps", "r");
-    size_t size = 0, sum = 0;
-    char line[512];
-    while (in != NULL && fgets(line, sizeof line, in) != NULL) {
-        (void)sscanf(line, "Size: %zu kB", &size);
-        if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " ac") != NULL)
-            sum += size;
-    }
-    if (in != NULL)
-        fclose(in);
-    return sum;
-}
-
-static size_t counted_kib(void)
-{
-    return strictly ? accounted_kib() : data_kib();
 }
 
 static void expect_counted(const char *what, size_t kib, size_t least, size_t most)
@@ -92,28 +64,13 @@ static tide_pool *make_used(void)
 /* The log's first step is 64 KiB; all else is a page here and there. */
 enum { POOL_KIB = 160 };
 
-/* So the measure shows what it is to show. */
-static void elsewhere_a_pool_is_open_from_the_start(void **state)
-{
-    (void)state;
-    pid_t child = fork_child(60);
-    if (child == 0) {
-        tide_os_strict_always = false;
-        size_t before = data_kib();
-        (void)make_used();
-        CHILD_MUST(strictly || !measured || data_kib() - before >= 8 * 1024);
-        _exit(0);
-    }
-    expect_child_ends_well(child);
-}
-
 static void a_pool_counts_as_it_is_used(void **state)
 {
     (void)state;
     tide_pool *first = make_used(); /* with it comes what the library has but once */
-    size_t before = counted_kib();
+    size_t before = data_kib();
     tide_pool *pool = make_used();
-    size_t counted = counted_kib() - before;
+    size_t counted = data_kib() - before;
     expect_counted("a pool with three types", counted, 64, POOL_KIB);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
     assert_int_equal(tide_pool_destroy(first), TIDE_OK);
@@ -124,14 +81,14 @@ static void two_hundred_pools_count_as_they_are_used(void **state)
     (void)state;
     enum { POOLS = 200 };
     tide_pool *pools[POOLS];
-    size_t before = counted_kib();
+    size_t before = data_kib();
     for (int i = 0; i < POOLS; i++)
         pools[i] = make_used();
-    size_t counted = counted_kib() - before;
+    size_t counted = data_kib() - before;
     expect_counted("two hundred pools", counted, POOLS, POOLS * POOL_KIB);
     for (int i = 0; i < POOLS; i++)
         assert_int_equal(tide_pool_destroy(pools[i]), TIDE_OK);
-    expect_counted("those that are kept of them", counted_kib() - before, 0, 20 * POOL_KIB);
+    expect_counted("those that are kept of them", data_kib() - before, 0, 20 * POOL_KIB);
 }
 
 /* A library that walks the pool after each cold call takes a square of the time. */
@@ -161,7 +118,7 @@ static void a_pool_may_have_thousands_of_types(void **state)
     (void)state;
     enum { TYPES = 2000, EACH = 97 };
     tide_pool *pool = make_used();
-    size_t before = counted_kib();
+    size_t before = data_kib();
     for (unsigned i = 0; i < TYPES; i++) {
         char name[32];
         snprintf(name, sizeof name, "committed.%u", i);
@@ -175,88 +132,9 @@ static void a_pool_may_have_thousands_of_types(void **state)
         assert_non_null(tide_acquire_type(pool, TIDE_F64, 3));
         assert_int_equal(tide_rewind(pool, mark), TIDE_OK);
     }
-    expect_counted("two thousand types, every 97th used", counted_kib() - before, 1, 2048);
+    expect_counted("two thousand types, every 97th used", data_kib() - before, 1, 2048);
     assert_int_equal(tide_pool_check(pool), TIDE_OK);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
-static void reset_under_scopes(tide_pool *pool, size_t depth)
-{
-    TIDE_SCOPE(pool);
-    tide_mark mark = tide_checkpoint(pool);
-    {
-        TIDE_SCOPE(pool);
-        assert_int_equal(tide_rewind(pool, mark), TIDE_OK); /* below an open scope */
-    }
-    if (depth > 0)
-        reset_under_scopes(pool, depth - 1);
-    else
-        assert_in_range(pool->core->abandoned.count, WALKS ? 500 : 4500, TIDE_ABANDON_MAX);
-}
-
-static void thousands_of_levels_may_be_rewound_under(void **state)
-{
-    (void)state;
-    tide_pool *pool = make_used();
-    reset_under_scopes(pool, WALKS ? 600 : 5000);
-    assert_int_equal(tide_pool_check(pool), TIDE_OK);
-    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
-static void a_hundred_arrays_may_be_guarded(void **state)
-{
-    (void)state;
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_GUARD});
-    assert_non_null(pool);
-    for (int i = 0; i < 200; i++)
-        assert_non_null(tide_acquire(pool, double, 4));
-    assert_int_equal(tide_pool_check(pool), TIDE_OK);
-    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
-    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
-/* ---- threads ------------------------------------------------------------------------------- */
-
-enum { THREADS = 32, STACK_KIB = 256 };
-
-static pthread_barrier_t all_there, all_seen;
-
-static void *use_local_pool(void *unused)
-{
-    tide_pool *pool = tide_pool_local();
-    CHILD_MUST(pool != NULL);
-    {
-        TIDE_SCOPE(pool);
-        CHILD_MUST(tide_acquire(pool, double, 100) != NULL &&
-                   tide_acquire(pool, int32_t, 9) != NULL);
-    }
-    pthread_barrier_wait(&all_there);
-    pthread_barrier_wait(&all_seen);
-    return unused;
-}
-
-/* Stacks and what each thread's malloc has at first count as well, and are not ours. */
-static void pools_of_threads_count_as_they_are_used(void **state)
-{
-    (void)state;
-    enum { MALLOC_KIB = 400 };
-    pthread_t threads[THREADS];
-    pthread_attr_t small;
-    pthread_barrier_init(&all_there, NULL, THREADS + 1);
-    pthread_barrier_init(&all_seen, NULL, THREADS + 1);
-    pthread_attr_init(&small);
-    assert_int_equal(pthread_attr_setstacksize(&small, STACK_KIB * 1024), 0);
-    size_t before = counted_kib();
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], &small, use_local_pool, NULL), 0);
-    pthread_barrier_wait(&all_there);
-    size_t counted = counted_kib() - before;
-    pthread_barrier_wait(&all_seen);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    pthread_attr_destroy(&small);
-    expect_counted("32 threads with pools", counted, THREADS,
-                   THREADS * (STACK_KIB + MALLOC_KIB + POOL_KIB));
 }
 
 /* ---- buffers ------------------------------------------------------------------------------- */
@@ -266,7 +144,7 @@ static void buffers_count_as_they_are_used(void **state)
     (void)state;
     enum { COUNT = 4, KIB = 4096, BOOKS_KIB = 512 };
     tide_buffer held[COUNT];
-    size_t before = counted_kib();
+    size_t before = data_kib();
     tide_buffers *buffers = tide_buffers_create(NULL, NULL);
     assert_non_null(buffers);
     for (int i = 0; i < COUNT; i++) {
@@ -274,7 +152,7 @@ static void buffers_count_as_they_are_used(void **state)
         assert_int_not_equal(held[i].generation, 0);
         memset(tide_buffer_pointer(buffers, held[i]), 1, (size_t)KIB * 1024);
     }
-    size_t counted = counted_kib() - before;
+    size_t counted = data_kib() - before;
     expect_counted("an instance with four buffers of 4 MiB", counted, COUNT * KIB,
                    COUNT * KIB + BOOKS_KIB);
     assert_int_equal(tide_buffer_release_many(buffers, held, COUNT), TIDE_OK);
@@ -364,102 +242,21 @@ static void what_cannot_be_opened_is_refused(void **state)
     in_child(refuse_buffers);
 }
 
-static int run_all(void)
+/* There in programs that a sanitizer watches, whichever compiler made them. */
+extern void __asan_init(void) __attribute__((weak));
+
+int main(void)
 {
+    measured = &__asan_init == NULL && !tide_shim_chooses_addresses();
+    set_strict_counting(true);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elsewhere_a_pool_is_open_from_the_start),
         cmocka_unit_test(a_pool_counts_as_it_is_used),
         cmocka_unit_test(two_hundred_pools_count_as_they_are_used),
         cmocka_unit_test(a_row_may_be_as_long_as_ever),
         cmocka_unit_test(a_pool_may_have_thousands_of_types),
-        cmocka_unit_test(thousands_of_levels_may_be_rewound_under),
-        cmocka_unit_test(a_hundred_arrays_may_be_guarded),
-        cmocka_unit_test(pools_of_threads_count_as_they_are_used),
         cmocka_unit_test(buffers_count_as_they_are_used),
         cmocka_unit_test(thousands_of_buffers_may_be_live),
         cmocka_unit_test(what_cannot_be_opened_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-/* ---- a system that counts strictly --------------------------------------------------------- */
-
-enum { SKIPPED = 77 };
-
-static const char *const settings[] = {"/proc/sys/vm/overcommit_kbytes",
-                                       "/proc/sys/vm/overcommit_ratio",
-                                       "/proc/sys/vm/overcommit_memory"};
-
-static bool read_setting(int which, char text[32])
-{
-    int from = open(settings[which], O_RDONLY);
-    size_t bytes = from >= 0 ? read_to_end(from, text, 31) : 0;
-    text[bytes] = 0;
-    return bytes > 0;
-}
-
-static bool write_setting(int which, const char *text)
-{
-    int to = open(settings[which], O_WRONLY);
-    bool written = to >= 0 && write(to, text, strlen(text)) == (ssize_t)strlen(text);
-    if (to >= 0)
-        close(to);
-    return written;
-}
-
-/* A process of its own session puts the settings back when this one is gone, whichever way it goes:
- * then the pipe has no writer any more. (Of the first two settings one is 0: the other counts.) */
-static pid_t guard_settings(int *hold)
-{
-    char before[3][32];
-    int ends[2];
-    for (int i = 0; i < 3; i++)
-        if (!read_setting(i, before[i]))
-            return -1;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
-    pid_t guard = fork();
-    if (guard == 0) {
-        char nothing;
-        close(ends[1]);
-        (void)setsid();
-        (void)!read(ends[0], &nothing, 1);
-        bool done = write_setting(2, before[2]);
-        _exit(!write_setting(strtoul(before[0], NULL, 10) != 0 ? 0 : 1,
-                             strtoul(before[0], NULL, 10) != 0 ? before[0] : before[1]) ||
-              !done);
-    }
-    close(ends[0]);
-    *hold = ends[1];
-    return guard;
-}
-
-/* So much may be committed that nobody else is refused anything. */
-static int run_strictly(void)
-{
-    int hold = -1, status = -1;
-    pid_t guard = guard_settings(&hold);
-    if (guard < 0 || !write_setting(1, "10000") || !write_setting(2, "2")) {
-        puts("skipped: the system's way to count cannot be set here");
-        if (guard > 0)
-            close(hold);
-        return SKIPPED;
-    }
-    int failed = run_all();
-    close(hold);
-    bool restored = waitpid(guard, &status, 0) == guard && status == 0;
-    puts(restored ? "put back" : "NOT put back");
-    return failed + !restored;
-}
-
-/* There in programs that a sanitizer watches, whichever compiler made them. */
-extern void __asan_init(void) __attribute__((weak));
-
-int main(int count, char **words)
-{
-    (void)words;
-    measured = &__asan_init == NULL && !tide_shim_chooses_addresses();
-    strictly = count > 1;
-    tide_os_strict_always = !strictly;
-    return strictly ? run_strictly() : run_all();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What fails must fail clearly, and change nothing. */
 #include "forms.h"
+#include "hooks.h"
 
 #include <stdio.h>
 
@@ -10,8 +11,6 @@
 #include <tidepool/generic.h>
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
-
-#include "runtime/base/test_hooks.h"
 
 static size_t fail_from = SIZE_MAX; /* requests of this many bytes and more are refused */
 
@@ -23,12 +22,12 @@ static bool refuse_large(size_t bytes)
 static void refuse_from(size_t bytes)
 {
     fail_from = bytes;
-    tide_os_fault = refuse_large;
+    set_memory_fault(refuse_large);
 }
 
 static void refuse_no_more(void)
 {
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
 }
 
 /* The acquire fails so, its message holds `words`, and nothing is acquired, allocated or given
@@ -41,10 +40,10 @@ static void expect_refused(tide_pool *pool, tide_type type, size_t n, tide_statu
     assert_string_equal(tide_status_name(tide_error_status()), tide_status_name(why));
     if (strstr(tide_error_message(), words) == NULL)
         fail_msg("'%s' does not say '%s'", tide_error_message(), words);
-    bool (*fault)(size_t) = tide_os_fault;
-    tide_os_fault = NULL; /* the checker needs memory itself */
+    memory_fault *fault = get_memory_fault();
+    set_memory_fault(NULL); /* the checker needs memory itself */
     CHECK_POOL(pool);
-    tide_os_fault = fault;
+    set_memory_fault(fault);
     tide_pool_statistics after = stats_of(pool);
     after.log_entries = before.log_entries;
     after.shelves = before.shelves;

@@ -5,11 +5,8 @@
 #include "forms.h"
 
 #include <pthread.h>
-#include <semaphore.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <tidepool/array.h>
@@ -268,71 +265,6 @@ static void forks_while_another_thread_changes_its_pool(void **state)
     expect_ok(tide_buffers_destroy(changing_buffers));
 }
 
-/* ---- Valgrind asks a child for what it lost ---- */
-
-enum { VALGRINDS_OWN = 99 }; /* its exit status where something is lost */
-
-static _Atomic(void *) lost;
-
-static void lose_some(void)
-{
-    atomic_store(&lost, malloc(100));
-    CHILD_MUST(atomic_load(&lost) != NULL);
-    atomic_store(&lost, NULL);
-}
-
-static void *wait_for_end(void *until)
-{
-    (void)sem_wait(until);
-    return NULL;
-}
-
-static int status_of_one_who_loses(void)
-{
-    pid_t child = fork_child(60);
-    if (child == 0) {
-        lose_some();
-        _exit(0);
-    }
-    return wait_for_child(child);
-}
-
-/* Where it is not asked, it ends well (forks.c). */
-static void a_child_is_asked_what_it_lost_if_it_was_forked_beside_no_thread(void **state)
-{
-    (void)state;
-    sem_t until;
-    pthread_t thread;
-    const bool asks = under_valgrind() && getenv("TIDE_TEST_LEAKS") != NULL;
-    assert_int_equal(status_of_one_who_loses(), asks ? VALGRINDS_OWN : 0);
-    assert_int_equal(sem_init(&until, 0, 0), 0);
-    assert_int_equal(pthread_create(&thread, NULL, wait_for_end, &until), 0);
-    assert_int_equal(status_of_one_who_loses(), 0);
-    assert_int_equal(sem_post(&until), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(sem_destroy(&until), 0);
-}
-
-static void a_grandchild_works_too(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    pid_t child = fork_child(60);
-    if (child == 0) {
-        work_in_child(form_at(0), pool);
-        pid_t grandchild = fork();
-        if (grandchild == 0) {
-            work_in_child(form_at(0), pool);
-            _exit(0);
-        }
-        int status = 1;
-        CHILD_MUST(waitpid(grandchild, &status, 0) == grandchild && status == 0);
-        _exit(0);
-    }
-    expect_child_ends_well(child);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE(a_child_of_an_idle_pool_works_on),
     CASE(parent_and_child_both_leave_the_scope),
@@ -342,8 +274,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_thread_that_forks_keeps_its_pool_in_the_child),
     cmocka_unit_test(forks_while_another_thread_holds_locks),
     cmocka_unit_test(forks_while_another_thread_changes_its_pool),
-    cmocka_unit_test(a_child_is_asked_what_it_lost_if_it_was_forked_beside_no_thread),
-    cmocka_unit_test(a_grandchild_works_too),
 };
 
 int main(void)

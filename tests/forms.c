@@ -2,6 +2,7 @@
 /* The harness: has sites compiled and pinned, makes scenes, compares pools, reads dead memory. */
 #define _GNU_SOURCE
 #include "forms.h"
+#include "hooks.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +16,6 @@
 #include <tidepool/upkeep.h>
 
 #include "jit/stager/locate.h"
-#include "runtime/base/settings.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
@@ -137,7 +136,7 @@ static void introduce(const form *f, tide_pool *pool)
 static void use_often(const form *f, tide_pool *pool)
 {
     double window;
-    window = tide_constant_get(TIDE_CONSTANT_window_calls);
+    window = get_constant("window_calls");
     for (double i = 0; i < window; i++)
         expect_ok(f->run(pool, no_body, NULL));
 }
@@ -296,7 +295,7 @@ static int scene_teardown(void **state)
     struct planned *planned = *state;
     if (noted[0] != 0)
         print_error("%s: at %s\n", planned->name, noted);
-    tide_os_fault = NULL; /* what follows is for tests that failed half-way */
+    set_memory_fault(NULL); /* what follows is for tests that failed half-way */
     tide_pool_reset(planned->scene.pool);
     return tide_pool_destroy(planned->scene.pool) == TIDE_OK ? 0 : -1;
 }
@@ -414,6 +413,20 @@ tide_pool_statistics stats_of(const tide_pool *pool)
     tide_pool_statistics stats;
     expect_ok(tide_pool_stats(pool, &stats));
     return stats;
+}
+
+tide_check check_of(const tide_pool *pool)
+{
+    return pool->core->check;
+}
+
+size_t slots_with_memory(const tide_pool *pool, tide_type type)
+{
+    const tide_row *row = &pool->core->rows.by_type[type];
+    size_t count = 0;
+    for (uint32_t i = 0; i < row->count; i++)
+        count += row->slots[i].data != NULL;
+    return count;
 }
 
 snapshot snapshot_take(const tide_pool *pool)

@@ -143,6 +143,10 @@ void check_status(tide_status got, tide_status expected, const char *call, const
                   int line);
 
 tide_pool_statistics stats_of(const tide_pool *pool);
+tide_check check_of(const tide_pool *pool);
+
+/* The slots of a type that hold memory, live or free. */
+size_t slots_with_memory(const tide_pool *pool, tide_type type);
 
 /* The words of a pool that scopes may change, and its statistics, as they were. */
 typedef struct snapshot {

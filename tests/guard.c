@@ -4,6 +4,7 @@
  * says is in tests/misuse. */
 #define _GNU_SOURCE
 #include "forms.h"
+#include "hooks.h"
 #include "reports.h"
 
 #include <errno.h>
@@ -17,8 +18,6 @@
 #include <tidepool/check.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
-
-#include "runtime/base/test_hooks.h"
 
 enum { PAGE = 4096 };
 
@@ -40,7 +39,7 @@ static uint8_t byte_at(const void *address)
 static tide_pool *guarded_pool(double sample, double quarantine)
 {
     expect_ok(tide_tune_set("guard_sample", sample));
-    (void)tide_constant_set("quarantine", quarantine);
+    set_constant("quarantine", quarantine);
     return pool_of(TIDE_CHECK_GUARD);
 }
 
@@ -49,7 +48,7 @@ static int usual_settings(void **state)
     (void)state;
     tide_report_set_handler(NULL, NULL);
     expect_ok(tide_tune_set("guard_sample", 1));
-    (void)tide_constant_set("quarantine", 1024);
+    set_constant("quarantine", 1024);
     return 0;
 }
 
@@ -426,9 +425,9 @@ static void without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded(
     for (size_t times = 1; times <= 2; times++) {
         tide_mark mark = tide_checkpoint(pool);
         faults = times;
-        tide_os_fault = fail_guarded;
+        set_memory_fault(fail_guarded);
         char *data = tide_acquire_type(pool, TIDE_U8, 100);
-        tide_os_fault = NULL;
+        set_memory_fault(NULL);
         assert_non_null(data);
         expect_ok(tide_rewind(pool, mark));
         assert_int_equal(reachable(data), times == 2);
@@ -451,7 +450,7 @@ static void without_guards_memory_does_not_grow(void **state)
     tide_pool *pool = guarded_pool(1, 1024);
     tide_pool_statistics before, after;
     use_bytes_once(pool);
-    tide_os_fault = fail_every_guarded;
+    set_memory_fault(fail_every_guarded);
     for (unsigned i = 0; i < 50; i++) {
         tide_mark mark = tide_checkpoint(pool);
         assert_non_null(tide_acquire_type(pool, TIDE_U8, 1001));
@@ -459,7 +458,7 @@ static void without_guards_memory_does_not_grow(void **state)
             expect_ok(tide_pool_stats(pool, &before));
         expect_ok(tide_rewind(pool, mark));
     }
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     expect_ok(tide_pool_stats(pool, &after));
     assert_int_equal(after.bytes_held, before.bytes_held);
     assert_int_equal(after.allocations, before.allocations);
@@ -570,7 +569,7 @@ static void threads_share_the_quarantine(void **state)
     pthread_t threads[4];
     size_t good[4] = {0};
     expect_ok(tide_tune_set("guard_sample", 1));
-    (void)tide_constant_set("quarantine", 7);
+    set_constant("quarantine", 7);
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work_alone, &good[i]), 0);
     for (int i = 0; i < 4; i++) {

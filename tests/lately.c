@@ -5,9 +5,7 @@
 #include <tidepool/upkeep.h>
 
 #include "arrays_support.h"
-
-#include "runtime/base/test_hooks.h"
-#include "runtime/pool/core.h"
+#include "hooks.h"
 
 /* A compact looks at LARGE slots: `compact_gain` is set to a quarter of that. */
 enum { LARGE = 64 << 10, SMALL = 1000, AFTER = 4 };
@@ -16,16 +14,6 @@ static void set_auto(double trim, double compact)
 {
     expect_ok(tide_tune_set("auto_trim", trim));
     expect_ok(tide_tune_set("auto_compact", compact));
-}
-
-/* Of a type that no form knows, so that nothing but a trim can change their number. */
-static size_t free_slots(const tide_pool *pool)
-{
-    const tide_row *row = &pool->core->rows.by_type[TIDE_F32];
-    size_t count = 0;
-    for (uint32_t i = 0; i < row->count; i++)
-        count += row->slots[i].data != NULL;
-    return count;
 }
 
 static void nothing(tide_pool *pool, void *state)
@@ -149,11 +137,11 @@ static void steps_trim_what_was_not_used_since_the_last_one(const scene *s)
     for (unsigned i = 0; i < 3; i++) {
         expect_ok(tide_step());
         form_run(s->form, s->pool, take_working_set, &arrays);
-        assert_int_equal(free_slots(s->pool), i == 0 ? 5 : 2);
+        assert_int_equal(slots_with_memory(s->pool, TIDE_F32), i == 0 ? 5 : 2);
     }
     expect_ok(tide_pool_request(s->pool, TIDE_REQUEST_TRIM)); /* the program's own frees all */
     form_run(s->form, s->pool, nothing, NULL);
-    assert_int_equal(free_slots(s->pool), 0);
+    assert_int_equal(slots_with_memory(s->pool, TIDE_F32), 0);
     expect_ok(tide_tune_set("trim_after", AFTER));
     set_auto(0, 1);
     CHECK_POOL(s->pool);
@@ -170,6 +158,6 @@ static const form_case cases[] = {
 int main(void)
 {
     tide_tune_set("trim_after", AFTER);
-    tide_constant_set("compact_gain", LARGE / 4 / 1024);
+    set_constant("compact_gain", LARGE / 4 / 1024);
     return forms_main("lately", cases, sizeof cases / sizeof *cases, NULL, 0);
 }

@@ -5,7 +5,7 @@
 #include <tidepool/upkeep.h>
 
 #include "forms.h"
-#include "runtime/base/test_hooks.h"
+#include "hooks.h"
 
 /* ---- the same slots again ---- */
 
@@ -395,12 +395,12 @@ static void without_the_setting_exchanges_go_on(void **state)
     (void)state;
     struct alternation now = {0, TIDE_F32};
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    (void)tide_constant_set("exchange_times", 0);
+    set_constant("exchange_times", 0);
     for (size_t i = 0; i < 100; i++) {
         TIDE_SCOPE(pool);
         take_small_and_large(pool, &now);
     }
-    (void)tide_constant_set("exchange_times", 16);
+    set_constant("exchange_times", 16);
     tide_pool_statistics after = stats_of(pool);
     assert_true(after.exchanges >= 49 && after.bytes_settled == 0 && after.bytes_held < 6000000);
     expect_ok(tide_pool_destroy(pool));

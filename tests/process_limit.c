@@ -3,6 +3,7 @@
  * taken, and what is refused. */
 #define _GNU_SOURCE
 #include "arrays_support.h"
+#include "hooks.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -15,7 +16,6 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/test_hooks.h"
 #include "runtime/device/limit.h"
 
 static tide_limit_statistics limit_stats(void)
@@ -72,9 +72,9 @@ static void what_failed_is_no_peak(void **state)
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     TAKE(pool, TIDE_U8, 8);
     size_t before = limit_stats().bytes_peak;
-    tide_os_fault = no_memory;
+    set_memory_fault(no_memory);
     assert_null(tide_array_acquire(pool, TIDE_U8, 1, (const int64_t[]){1 << 30}));
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
     assert_int_equal(limit_stats().bytes_peak, before);
     expect_ok(tide_pool_reset(pool));

@@ -4,6 +4,7 @@
  * Run with arguments the program is that other process: see play(). */
 #define _GNU_SOURCE
 #include "forms.h"
+#include "hooks.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,6 @@
 
 #include "profiler/window.h"
 #include "runtime/base/registry.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/scope/site.h"
 
 static const char *own_path; /* of this program */
@@ -879,9 +879,9 @@ static unsigned fail_each(tide_status (*call)(const char *path), const char *pat
     tide_status status = TIDE_ERROR_MEMORY;
     for (failing = 1; status != TIDE_OK; failing++) {
         allocations = 0;
-        tide_os_fault = fail_nth;
+        set_memory_fault(fail_nth);
         status = call(path);
-        tide_os_fault = NULL;
+        set_memory_fault(NULL);
         assert_int_equal(status, allocations < failing ? TIDE_OK : TIDE_ERROR_MEMORY);
         if (status != TIDE_OK)
             expect_witness();
@@ -907,9 +907,9 @@ static void without_memory_nothing_changes(void **state)
         unsigned before = files_in_folder();
         allocations = 0;
         failing = 3;
-        tide_os_fault = fail_nth;
+        set_memory_fault(fail_nth);
         expect_status(tide_profile_save(to), TIDE_ERROR_MEMORY);
-        tide_os_fault = NULL;
+        set_memory_fault(NULL);
         saved = read_text(to);
         assert_string_equal(saved.bytes, "as it was");
         free(saved.bytes);

@@ -2,6 +2,7 @@
 /* Memory that follows the work: what compact takes for waste, and trims and compacts asked for
  * from anywhere, which the owner does where it next opens a scope at the root. */
 #include "arrays_support.h"
+#include "hooks.h"
 #include "random.h"
 
 #include <pthread.h>
@@ -10,7 +11,6 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
 
 enum { MIB = 1 << 20, SMALL = 1000 };
@@ -20,16 +20,6 @@ static void leave_free_slots(tide_pool *pool)
     for (unsigned i = 0; i < 3; i++)
         take(pool, TIDE_F32, SMALL, i);
     expect_ok(tide_pool_reset(pool));
-}
-
-/* Slots of a type that no form knows, so that nothing but a trim can change their number. */
-static size_t free_slots(const tide_pool *pool)
-{
-    const tide_row *row = &pool->core->rows.by_type[TIDE_F32];
-    size_t count = 0;
-    for (uint32_t i = 0; i < row->count; i++)
-        count += row->slots[i].data != NULL;
-    return count;
 }
 
 static void expect_open(const tide_pool *pool)
@@ -55,25 +45,25 @@ struct inside {
 static void expect_inside(tide_pool *pool, void *state)
 {
     const struct inside *expected = state;
-    assert_int_equal(free_slots(pool), expected->slots);
+    assert_int_equal(slots_with_memory(pool, TIDE_F32), expected->slots);
     assert_int_equal(stats_of(pool).requests, expected->served);
 }
 
 static void a_request_is_served_where_the_next_scope_opens_and_once(const scene *s)
 {
     leave_free_slots(s->pool);
-    size_t slots = free_slots(s->pool);
+    size_t slots = slots_with_memory(s->pool, TIDE_F32);
     expect_ok(tide_pool_request(s->pool, TIDE_REQUEST_TRIM));
     expect_ok(tide_pool_request(s->pool, TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT));
     tide_acquire(s->pool, double, 10); /* no scope */
-    assert_int_equal(free_slots(s->pool), slots);
+    assert_int_equal(slots_with_memory(s->pool, TIDE_F32), slots);
     assert_int_equal(stats_of(s->pool).requests, 0);
     form_run(s->form, s->pool, expect_inside, &(struct inside){0, 1});
     expect_open(s->pool);
     leave_free_slots(s->pool);
     form_run(s->form, s->pool, expect_inside, &(struct inside){slots, 1});
     form_repeat(s->form, s->pool, 3, expect_inside, &(struct inside){slots, 1});
-    assert_int_equal(free_slots(s->pool), slots);
+    assert_int_equal(slots_with_memory(s->pool, TIDE_F32), slots);
 }
 
 static void ask_inside(tide_pool *pool, void *state)
@@ -139,13 +129,13 @@ static void a_long_scope_is_as_fast_after_a_request_as_before(void **state)
             TIDE_SCOPE_TYPES(pool, double);
             expect_fast_inside(pool);
         }
-        assert_int_not_equal(free_slots(pool), 0);
+        assert_int_not_equal(slots_with_memory(pool, TIDE_F32), 0);
     }
     assert_ptr_equal(pool->log_room, pool->core->log.start);
     assert_int_equal(stats_of(pool).requests, 0);
     {
         TIDE_SCOPE_TYPES(pool, double);
-        assert_int_equal(free_slots(pool), 0);
+        assert_int_equal(slots_with_memory(pool, TIDE_F32), 0);
         expect_open(pool);
     }
     assert_int_equal(stats_of(pool).requests, 1);
@@ -205,7 +195,7 @@ static void a_request_is_deferred_level_by_level(void **state)
     }
     {
         TIDE_SCOPE(pool);
-        assert_int_equal(free_slots(pool), 0);
+        assert_int_equal(slots_with_memory(pool, TIDE_F32), 0);
         expect_open(pool);
     }
     assert_int_equal(stats_of(pool).requests, 1);
@@ -235,7 +225,7 @@ static void each_entry_at_the_root_serves_what_was_asked_before(const scene *s)
 static void what_was_taken_back_is_not_served_and_fast_paths_pass_again(const scene *s)
 {
     leave_free_slots(s->pool);
-    size_t slots = free_slots(s->pool);
+    size_t slots = slots_with_memory(s->pool, TIDE_F32);
     expect_ok(tide_pool_request(s->pool, TIDE_REQUEST_TRIM));
     expect_ok(tide_pool_request(s->pool, 0));
     form_run(s->form, s->pool, expect_inside, &(struct inside){slots, 0});
@@ -321,14 +311,14 @@ static void ten_times_and_one_mebibyte_to_the_byte(void **state)
 static void the_thresholds_are_settings(void **state)
 {
     (void)state;
-    (void)tide_constant_set("compact_factor", 3);
-    (void)tide_constant_set("compact_gain", 4);
+    set_constant("compact_factor", 3);
+    set_constant("compact_gain", 4);
     assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6144, 2048), 6144);
     assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6144, 2049), 0);
     assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6080, 1984), 6080);
     assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6016, 1984), 0);
-    (void)tide_constant_set("compact_factor", 10);
-    (void)tide_constant_set("compact_gain", 1024);
+    set_constant("compact_factor", 10);
+    set_constant("compact_gain", 1024);
 }
 
 struct rounds {
@@ -371,7 +361,7 @@ static void a_step_asks_for_what_the_settings_say(const scene *s)
 {
     expect_ok(tide_tune_set("trim_after", 1));
     leave_free_slots(s->pool);
-    size_t slots = free_slots(s->pool);
+    size_t slots = slots_with_memory(s->pool, TIDE_F32);
     set_auto(0, 0);
     expect_ok(tide_step());
     form_run(s->form, s->pool, expect_inside, &(struct inside){slots, 0});
@@ -391,7 +381,7 @@ static void a_step_asks_for_what_the_settings_say(const scene *s)
 static void disabling_takes_back_what_is_pending(const scene *s)
 {
     leave_free_slots(s->pool);
-    size_t slots = free_slots(s->pool);
+    size_t slots = slots_with_memory(s->pool, TIDE_F32);
     set_auto(1, 0);
     expect_ok(tide_step());
     set_auto(0, 0);

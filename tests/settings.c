@@ -11,8 +11,6 @@
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
-#include "runtime/pool/core.h"
-
 static const char *program, *child_does = "pool";
 
 /* ---- by name ---- */
@@ -179,7 +177,7 @@ static void levels_of_checks_are_numbers_everywhere(void **state)
     for (int level = 1; level <= 2; level++) {
         tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = (tide_check)level});
         assert_non_null(pool);
-        assert_int_equal(pool->core->check, level);
+        assert_int_equal((int)check_of(pool), level);
         expect_ok(tide_pool_destroy(pool));
     }
     assert_int_equal(TIDE_CHECK_DEFAULT, 0); /* what a structure of zeros asks for */

@@ -16,18 +16,13 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/test_hooks.h"
+#include "hooks.h"
 #include "runtime/pool/core.h"
 #include "support.h"
 
 /* Of what is asked for only a shell lies between; a log that is mapped at once is larger. KEPT is
  * the setting. */
 enum { SHELL_BYTES = 1 << 22, LOG_BYTES = 1 << 24, KEPT = 16 };
-
-static void set(const char *name, double value)
-{
-    assert_true(tide_constant_set(name, value) || tide_tune_set(name, value) == TIDE_OK);
-}
 
 /* ---- what is asked of the system ---- */
 
@@ -60,18 +55,18 @@ static int start_afresh(void **state)
     (void)state;
     tide_pool *pool = tide_pool_create(NULL);
     assert_non_null(pool);
-    set("pools_kept", 0);
+    set_either("pools_kept", 0);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-    set("pools_kept", KEPT);
+    set_either("pools_kept", KEPT);
     refuse = false;
-    tide_os_fault = count_reserves;
+    set_memory_fault(count_reserves);
     return 0;
 }
 
 static int stop_counting(void **state)
 {
     (void)state;
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     return 0;
 }
 
@@ -91,10 +86,10 @@ static void so_many_are_kept_and_no_more(void **state)
     (void)state;
     assert_int_equal(reserves_for(2 * KEPT), 2 * KEPT);
     assert_int_equal(reserves_for(2 * KEPT), KEPT);
-    set("pools_kept", 3);
+    set_either("pools_kept", 3);
     assert_int_equal(reserves_for(5), 0); /* of them three stay, and none of those left over */
     assert_int_equal(reserves_for(5), 2);
-    set("pools_kept", KEPT);
+    set_either("pools_kept", KEPT);
 }
 
 static void a_trim_of_all_types_gives_them_back(void **state)
@@ -113,7 +108,7 @@ static void a_trim_of_all_types_gives_them_back(void **state)
 static void steps_give_back_what_none_wanted_since_the_last(void **state)
 {
     (void)state;
-    set("auto_trim", 1);
+    set_either("auto_trim", 1);
     assert_int_equal(reserves_for(5), 5);
     assert_int_equal(tide_step(), TIDE_OK);
     for (int i = 0; i < 10; i++) {
@@ -121,7 +116,7 @@ static void steps_give_back_what_none_wanted_since_the_last(void **state)
         assert_int_equal(tide_step(), TIDE_OK);
     }
     assert_int_equal(reserves_for(5), 3);
-    set("auto_trim", 0);
+    set_either("auto_trim", 0);
 }
 
 static void without_address_space_a_kept_one_still_serves(void **state)
@@ -268,7 +263,7 @@ static void a_destroyed_pool_is_refused(void **state)
     assert_int_equal(reserves_for(2), 1); /* and was not given twice */
 }
 
-/* ---- threads, and a child ---- */
+/* ---- threads ---- */
 
 enum { THREADS = 4 };
 
@@ -308,21 +303,6 @@ static void threads_share_them(void **state)
     }
 }
 
-static void a_forked_child_has_its_own(void **state)
-{
-    (void)state;
-    assert_int_equal(reserves_for(3), 3);
-    pid_t child = fork_child(60);
-    if (child == 0) {
-        CHILD_MUST(reserves_for(3) == 0);
-        size_t rounds = 10;
-        CHILD_MUST(make_and_destroy(&rounds) == NULL);
-        _exit(0);
-    }
-    expect_child_ends_well(child);
-    assert_int_equal(reserves_for(3), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_afresh, stop_counting)
 
 int main(void)
@@ -338,7 +318,6 @@ int main(void)
         TEST(it_is_as_new),
         TEST(a_destroyed_pool_is_refused),
         TEST(threads_share_them),
-        TEST(a_forked_child_has_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * library: nothing is allocated, nothing changed, errno and the thread's message stay. */
 #define _GNU_SOURCE
 #include "forms.h"
+#include "hooks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,8 +16,6 @@
 #include <tidepool/half.h>
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
-
-#include "runtime/base/test_hooks.h"
 
 enum { WANTED = 2000, N = 64 };
 
@@ -128,14 +127,14 @@ static void a_handler_may_use_what_only_reads(void **state)
         assert_true(signals.reals != NULL && signals.array != NULL);
         struct sigaction action = {.sa_handler = signals_handle, .sa_flags = SA_RESTART}, before;
         assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
-        tide_os_fault = signals_count_allocation;
+        set_memory_fault(signals_count_allocation);
         pthread_t self = pthread_self(), sender;
         assert_int_equal(pthread_create(&sender, NULL, signals_send, &self), 0);
         for (size_t round = 0; signals.runs < (sig_atomic_t)scaled(WANTED, 100); round++)
             signals_work(pool, round);
         __atomic_store_n(&signals.done, 1, __ATOMIC_RELAXED);
         pthread_join(sender, NULL);
-        tide_os_fault = NULL;
+        set_memory_fault(NULL);
         assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
         assert_int_equal(signals.wrong, 0);
         assert_int_equal(signals.allocations, 0);

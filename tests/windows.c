@@ -3,6 +3,7 @@
  * plan. */
 #define _GNU_SOURCE
 #include "forms.h"
+#include "hooks.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -17,7 +18,6 @@
 
 #include "profiler/window.h"
 #include "runtime/base/registry.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
@@ -660,10 +660,10 @@ static void without_memory_nothing_is_observed_and_nothing_breaks(void **state)
             expect_ok(tide_site_reset(site));
             allocations = 0;
             tide_registry_lock();
-            tide_os_fault = fail_nth;
+            set_memory_fault(fail_nth);
             begun = tide_window_begin(site, 3);
             tide_site_publish(site);
-            tide_os_fault = NULL;
+            set_memory_fault(NULL);
             assert_true(begun == tide_window_open(site));
             tide_registry_unlock();
             use_times(site, pool, 4);
@@ -681,10 +681,10 @@ static void *use_without_memory(void *state)
     if (!use_site(crew->site, pool)) /* warms the pool */
         crew->failures++;
     failing = 1;
-    tide_os_fault = fail_nth;
+    set_memory_fault(fail_nth);
     for (size_t i = 0; i < crew->uses; i++)
         crew->failures += !use_site(crew->site, pool);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     tide_pool_destroy(pool);
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include <tidepool/dlpack.h>
 
 #include "interpret.h"
+#include "tests/hooks.h"
 
 static void must_be(struct machine *machine, tide_status status, const char *call)
 {
@@ -96,7 +97,7 @@ static void judge(struct machine *machine, unsigned type, const struct shape *sh
 {
     struct oracle *oracle = &machine->oracle;
     enum fill fill = fill_of(mode);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (is_refused(type, mode)) {
         if (array != NULL)
             oracle_wrong(oracle, "an array of %s was not refused", model_types[type].name);
@@ -123,7 +124,7 @@ void machine_array(struct machine *machine, const struct operation *op)
         struct shape shape;
         struct nd of = *machine->oracle.live[number].nd;
         tide_array *array = acquire_similar(machine, op, &of, &type, &shape);
-        if (array != NULL || tide_os_fault != NULL || is_refused(type, mode) ||
+        if (array != NULL || get_memory_fault() != NULL || is_refused(type, mode) ||
             shape_length(&shape) * model_types[type].bits <= (size_t)8 * (4 << 20))
             judge(machine, type, &shape, mode, array);
         return;
@@ -152,7 +153,7 @@ static void judge_header_failure(struct machine *machine)
 static void judge_view(struct machine *machine, size_t of, tide_array *view,
                        const struct shape *shape, int64_t offset, tide_status expected)
 {
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (expected != TIDE_OK) {
         if (view != NULL)
             oracle_wrong(&machine->oracle, "a view was not refused");
@@ -245,7 +246,7 @@ void machine_export(struct machine *machine, const struct operation *op)
         return;
     machine_faults(machine, op->c);
     tide_dl_managed *managed = tide_array_export(machine->pool, oracle->live[of].nd->header);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     tide_status expected = export_status(machine, oracle->live[of].nd);
     if (managed != NULL && expected == TIDE_OK) {
         oracle_exported(oracle, of, managed);
@@ -323,7 +324,7 @@ void machine_import(struct machine *machine, const struct operation *op)
     tide_status expected = spoilt ? spoil(import, op->c / 8 % WAYS_TO_REFUSE) : TIDE_OK;
     machine_faults(machine, op->c);
     tide_array *array = tide_array_import(machine->pool, &import->managed);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (array != NULL && !spoilt) {
         oracle_imported(oracle, array, import);
         return;

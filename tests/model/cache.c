@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cache.h"
+#include "tests/hooks.h"
 
 #include <string.h>
 
@@ -76,7 +77,7 @@ static tide_status cache_acquire(struct cache *cache, struct oracle *oracle,
     uint64_t hits = cache_hits(cache);
     tide_buffer buffer = zeroed ? tide_buffer_acquire_zeroed(cache->buffers, bytes)
                                 : tide_buffer_acquire(cache->buffers, bytes);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     zeroed_count += zeroed && bytes > 0 && cache_hits(cache) > hits;
     if (buffer.generation != 0) {
         hold(cache, oracle, buffer, bytes, zeroed);
@@ -114,7 +115,7 @@ tide_status cache_operate(struct cache *cache, struct soft *soft, const struct o
     struct oracle *oracle = soft->oracle;
     unsigned how = op->a % WAYS;
     if (how >= RELEASE) {
-        tide_os_fault = NULL;
+        set_memory_fault(NULL);
         tide_buffers_trim(cache->buffers, op->b % 2);
         return TIDE_OK;
     }
@@ -124,7 +125,7 @@ tide_status cache_operate(struct cache *cache, struct soft *soft, const struct o
         soft->by_cache = false;
         return status;
     }
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (cache->count > 0)
         cache_release(cache, oracle, op->c % cache->count);
     return TIDE_OK;

@@ -8,6 +8,7 @@
 
 #include "interpret.h"
 #include "runtime/pool/row.h"
+#include "tests/hooks.h"
 
 enum { BYTES_MAX = 4 << 20 };
 
@@ -79,7 +80,7 @@ static void grow_raw(struct machine *machine, const struct operation *op, const 
         return;
     machine_faults(machine, op->c);
     unsigned char *data = tide_grow_type(machine->pool, type->id, place->data, n);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (data == NULL)
         judge_refusal(machine, place, bytes, TIDE_OK);
     else
@@ -120,7 +121,7 @@ static void grow_array(struct machine *machine, const struct operation *op, size
     tide_status expected = expected_of(machine, live, number);
     machine_faults(machine, op->c);
     tide_status status = tide_array_grow(machine->pool, nd->header, shape.extent[slowest]);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (status != TIDE_OK) {
         judge_refusal(machine, place, bytes, expected);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "interpret.h"
+#include "tests/hooks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,8 +18,6 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
-#include "runtime/base/settings.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/pool/shell.h"
 
 /* ---- what can be seen ------------------------------------------------------------------- */
@@ -285,14 +284,14 @@ unsigned model_all_forms(void)
 static void empty_quarantine(void)
 {
     double size = 0;
-    size = tide_constant_get(TIDE_CONSTANT_quarantine);
-    tide_constant_set("quarantine", 0);
+    size = get_constant("quarantine");
+    set_constant("quarantine", 0);
     tide_tune_set("guard_sample", 1);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_GUARD});
     if (pool == NULL || tide_acquire(pool, double, 1) == NULL || tide_pool_reset(pool) != TIDE_OK ||
         tide_pool_destroy(pool) != TIDE_OK)
         abort();
-    tide_constant_set("quarantine", size);
+    set_constant("quarantine", size);
 }
 
 /* What a pool is made of besides. */
@@ -337,10 +336,10 @@ static void begin(struct machine *machine, const struct program *program, enum p
         empty_quarantine();
     if (choice.check != TIDE_CHECK_NONE)
         tide_shells_trim(TIDE_SHELLS_ALL); /* it takes one, and leaves none to the next form */
-    tide_constant_set("compact_gain", GAIN);
+    set_constant("compact_gain", GAIN);
     tide_tune_set("trim_after", choice.trim_after);
-    tide_constant_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
-    tide_constant_set("array_ways", choice.array_ways);
+    set_constant("exchange", choice.exchange_all ? 0 : EXCHANGE);
+    set_constant("array_ways", choice.array_ways);
     tide_tune_set("guard_sample", choice.guard_sample);
     prepare_memory(machine, &choice);
     machine->pool = make_pool(machine, &choice);

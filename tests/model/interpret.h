@@ -15,7 +15,6 @@
 #include "oracle.h"
 #include "program.h"
 #include "runtime/base/error.h"
-#include "runtime/base/test_hooks.h"
 #include "watch.h"
 
 /* What can be seen after an operation. The same in every form. */

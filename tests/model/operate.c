@@ -13,6 +13,7 @@
 
 #include "interpret.h"
 #include "runtime/pool/request.h"
+#include "tests/hooks.h"
 
 /* A type of the family counts as the one below it until this program has registered it: then a
  * program means the same whatever ran in the process before. */
@@ -48,7 +49,7 @@ void machine_faults(struct machine *machine, uint8_t c)
     faults = &machine->oracle.faults;
     *faults = 0;
     fault_mode = operand_fault(c);
-    tide_os_fault = fault_mode != FAULT_NONE ? inject_fault : NULL;
+    set_memory_fault(fault_mode != FAULT_NONE ? inject_fault : NULL);
 }
 
 const unsigned char model_fill_value[8192] = {[0] = 0x5a, [1] = 0xa5, [7] = 0x77, [5000] = 0x11};
@@ -162,7 +163,7 @@ static void acquire(struct machine *machine, const struct operation *op)
     uint64_t allocations = oracle->allocations;
     machine_faults(machine, op->c);
     unsigned char *data = acquire_as(machine->pool, model_types[type].id, n, fill);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     if (data == NULL) {
         judge_failure(machine, type, n, fill);
         return;

@@ -6,6 +6,7 @@
 #include <tidepool/limit.h>
 
 #include "interpret.h"
+#include "tests/hooks.h"
 
 enum { ASKED_MAX = 16 }; /* times, before one allocation */
 
@@ -23,7 +24,7 @@ static void try_from_inside(struct soft *soft)
     if (!soft->by_cache && (tide_acquire_type(oracle->pool, TIDE_F64, 1) != NULL ||
                             tide_error_status() != TIDE_ERROR_STATE))
         oracle_wrong(oracle, "the pool that asks for memory is not shut");
-    if (tide_os_fault != NULL)
+    if (get_memory_fault() != NULL)
         return; /* it is for the call that asks */
     tide_pool *other = tide_pool_create(NULL);
     if (other == NULL)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "hooks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tidepool/tune.h>
+
+#include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
+
+void set_memory_fault(memory_fault *fault)
+{
+    tide_os_fault = fault;
+}
+
+memory_fault *get_memory_fault(void)
+{
+    return tide_os_fault;
+}
+
+static void must(bool done, const char *name)
+{
+    if (done)
+        return;
+    fprintf(stderr, "no constant or setting '%s' takes this value\n", name);
+    abort();
+}
+
+void set_constant(const char *name, double value)
+{
+    must(tide_constant_set(name, value), name);
+}
+
+double get_constant(const char *name)
+{
+    static const char *const names[] = {
+#define TIDE_CONSTANT(name, value, meaning) #name,
+#include "runtime/base/constants.def"
+#undef TIDE_CONSTANT
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return tide_constant_get((tide_constant)i);
+    must(false, name);
+    return 0;
+}
+
+void set_either(const char *name, double value)
+{
+    must(tide_constant_set(name, value) || tide_tune_set(name, value) == TIDE_OK, name);
+}
+
+void set_strict_counting(bool strict)
+{
+    tide_os_strict_always = strict;
+}

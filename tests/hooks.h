@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What a test may do to the library beyond its public face: make memory fail, and give a constant
+ * (runtime/base/constants.def) another value. */
+#ifndef TIDEPOOL_TESTS_HOOKS_H
+#define TIDEPOOL_TESTS_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef bool memory_fault(size_t bytes);
+
+/* Asked before every allocation and mapping, by any thread: true makes it fail. NULL: none fails.
+ * What it counts is its own thread's (_Thread_local), or atomic. */
+void set_memory_fault(memory_fault *fault);
+memory_fault *get_memory_fault(void);
+
+/* Ends the program if no constant has the name. */
+void set_constant(const char *name, double value);
+double get_constant(const char *name);
+
+/* A constant, or else a setting. */
+void set_either(const char *name, double value);
+
+/* The library behaves as on a system that counts whatever may be written. */
+void set_strict_counting(bool strict);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
