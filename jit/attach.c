@@ -16,7 +16,6 @@
 #include "jit/learn/tune.h"
 #include "jit/listen/listen.h"
 #include "jit/stager/locate.h"
-#include "jit/stager/stager.h"
 #include "profiler/window.h"
 #include "runtime/attach.h"
 #include "runtime/base/hooks.h"
@@ -34,7 +33,6 @@ static void attach_drivers(void)
 /* Before any of their locks is taken: runtime/base/fork.h. */
 static void attach_fork_handlers(void)
 {
-    tide_stager_prepare();
     tide_round_prepare();
     tide_background_prepare();
     tide_events_prepare();
@@ -59,6 +57,7 @@ void tide_attach_all(void)
     tide_window_filled = tide_adapt_filled;
     tide_hooks_policy.made = attach_pool_made;
     tide_hooks_policy.missed = tide_adapt_missed;
+    tide_hooks_policy.need = tide_background_need;
     tide_tune_read_environment();
     tide_stats_prepare();
 }

@@ -11,9 +11,10 @@
  *
  * A background thread does the rounds. It decides and talks to the stager, and calls neither the
  * program nor a driver: hooks are called, and events are told on the program's
- * own threads. It starts when some site has been used often enough. The thread is made inside that
- * use, which takes some 40 microseconds more; where no use may be late, call tide_background_start
- * first. To do the rounds by hand instead, set `background` to 0 and call tide_step: a thread that
+ * own threads. It starts when some site has been used often enough, ends when nothing was going on
+ * for two seconds, and comes back by itself; so too before a fork. The thread is made inside a use,
+ * which takes some 40 microseconds more; where no use may be late, call tide_background_start
+ * first, which has it stay. To do the rounds by hand instead, set `background` to 0 and call tide_step: a thread that
  * is there then does none. Both do the same.
  *
  * `exit` waits two seconds at most for the background thread, which may be in the dynamic linker.
@@ -33,12 +34,14 @@
 
 TIDE_BEGIN_DECLS
 
-/* Starts the background thread now. If it runs already, nothing happens. TIDE_ERROR_MEMORY when the
- * system gives no thread, TIDE_ERROR_STATE in the child of a fork and once the process ends. Any
- * thread. */
+/* Starts the background thread now, to stay: it ends only with tide_background_stop, for a fork
+ * (after which it is started again), or when it is the last thread after a main that has left by
+ * pthread_exit. TIDE_ERROR_MEMORY when the system gives no thread, TIDE_ERROR_STATE in the child of
+ * a fork, once the process ends, and after tide_lock_down. Any thread. */
 TIDE_API tide_status tide_background_start(void);
 
-/* Ends the background thread, waits for its end, and has the event handler told. It does not start
+/* Ends the background thread, waits until the system has let go of it (so that unshare finds one
+ * thread), and has the event handler told. It does not start
  * again until tide_background_start. A compile that is under way goes on in the stager, and a later
  * step takes the answer. TIDE_ERROR_STATE from the `visit` of tide_site_each. Not from the
  * constructor or destructor of a library: the thread may be waiting for the dynamic linker. Any

@@ -7,11 +7,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <tidepool/learn.h>
 
@@ -35,10 +38,14 @@ enum {
 /* Guarded by the lock. */
 static struct {
     pthread_t thread;
+    pid_t task; /* its number with the system                                       */
     bool running, stopping;
-    bool wanted;  /* some window is full: the next round is due after one period    */
-    bool refused; /* stopped by the program: only it starts it again                */
-    bool ordered; /* started by the program: it does rounds whatever the setting says */
+    bool ended;   /* by itself: to be joined                                         */
+    bool left;    /* ended for a fork                                                */
+    bool wanted;  /* some window is full: the next round is due after one period     */
+    bool needed;  /* something was found that it is for: it does not end now         */
+    bool refused; /* stopped by the program: only it starts it again                 */
+    bool ordered; /* started by the program: it does rounds whatever the setting says, and stays */
 } background;
 
 static tide_lock background_lock = TIDE_LOCK(TIDE_FORK_BACKGROUND);
@@ -46,31 +53,42 @@ static pthread_cond_t background_wake; /* on the monotonic clock */
 
 /* ---- the thread ------------------------------------------------------------------------- */
 
-/* Locked. Sleeps until then, or until it is wanted (if it is not yet) or is to stop. */
-static void background_rest(struct timespec since, double ms)
+static double background_now_ms(void)
 {
-    struct timespec until = tide_lock_time_after(since, ms);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* Locked. Sleeps for so long, or until it is wanted (if it is not yet) or is to stop. */
+static void background_sleep(double ms)
+{
+    struct timespec until = tide_lock_time_in(ms);
     bool wanted = background.wanted;
     while (!background.stopping && background.wanted == wanted &&
            tide_lock_wait_until(&background_lock, &background_wake, &until))
         continue;
 }
 
-/* Locked. Rests for so many periods; for one only, if it is wanted meanwhile. Returns how many have
- * passed: rounds are how learning counts time. */
-static uint64_t background_rest_periods(uint64_t periods)
+/* Locked. Rests for so many periods; for one only, if it is wanted meanwhile. */
+static void background_rest(uint64_t periods)
 {
     double period = tide_constant_get(TIDE_CONSTANT_background_period);
-    struct timespec since, now;
     tide_assert(periods > 0 && periods <= PERIODS_MAX);
-    clock_gettime(CLOCK_MONOTONIC, &since);
-    background_rest(since, period * (double)periods);
+    background_sleep(period * (double)periods);
     if (background.wanted)
-        background_rest(since, period);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double ms =
-        (double)(now.tv_sec - since.tv_sec) * 1e3 + (double)(now.tv_nsec - since.tv_nsec) * 1e-6;
-    return ms > period ? (uint64_t)(ms / period) : 1;
+        background_sleep(period);
+}
+
+/* How many periods have passed since the last call, in this thread or the one before: rounds are
+ * how learning counts time. */
+static uint64_t background_passed(void)
+{
+    static double last; /* of the one thread there is */
+    double period = tide_constant_get(TIDE_CONSTANT_background_period), now = background_now_ms();
+    uint64_t passed = last == 0 ? 1 : (uint64_t)((now - last) / period);
+    last = now;
+    return passed != 0 ? passed : 1;
 }
 
 void tide_background_lower_thread(void)
@@ -79,23 +97,74 @@ void tide_background_lower_thread(void)
         (void)setpriority(PRIO_PROCESS, 0, 0);
 }
 
+/* Is the main thread over, and no other one there? Then only this one keeps the process, and the
+ * signals that shall end it wait, for it blocks them. */
+static bool background_is_alone(void)
+{
+    char line[512], state = 0;
+    long threads = 0;
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (file == NULL)
+        return false;
+    const char *rest = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return rest != NULL &&
+           sscanf(rest, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
+                  &state, &threads) == 2 &&
+           state == 'Z' && threads == 2;
+}
+
+/* Is there nothing any more that the thread is for? Once it is gone the next use of a site must be
+ * noticed by itself, so each is observed. */
+static bool background_may_end(tide_round_rest rest, double idle_ms)
+{
+    if (background_is_alone())
+        return true;
+    return rest == TIDE_ROUND_IDLE && idle_ms >= tide_constant_get(TIDE_CONSTANT_background_idle) &&
+           tide_round_leave();
+}
+
+/* Locked, but for what takes time. One round, and a rest. False: the thread ends. */
+static bool background_turn(uint64_t *periods, double *busy_ms)
+{
+    background.wanted = background.needed = false; /* before windows are looked at */
+    bool ordered = background.ordered;
+    tide_lock_let_go(&background_lock);
+    bool works = ordered || tide_setting_get(TIDE_SETTING_background) != 0;
+    tide_round_rest rest = TIDE_ROUND_IDLE;
+    if (works)
+        rest = tide_round_run_in_background(background_passed());
+    if (ordered && rest == TIDE_ROUND_IDLE)
+        rest = TIDE_ROUND_WAITS;
+    double now = background_now_ms();
+    if (rest == TIDE_ROUND_BUSY)
+        *busy_ms = now;
+    bool over = rest != TIDE_ROUND_BUSY && background_may_end(rest, now - *busy_ms);
+    tide_lock_take(&background_lock);
+    if (background.wanted || background.needed)
+        *busy_ms = now;
+    else if (over)
+        return false;
+    *periods = rest == TIDE_ROUND_BUSY || background.wanted ? 1
+               : *periods * 2 < PERIODS_MAX                 ? *periods * 2
+                                                            : PERIODS_MAX;
+    background_rest(*periods);
+    return true;
+}
+
 static void *background_run(void *unused)
 {
     (void)unused;
     tide_background_lower_thread();
     (void)prctl(PR_SET_NAME, "tide-background");
+    uint64_t periods = 1;
+    double busy_ms = background_now_ms();
     tide_lock_take(&background_lock);
-    for (uint64_t periods = 1, passed = 1; !background.stopping;) {
-        background.wanted = false; /* before windows are looked at */
-        bool works = background.ordered || tide_setting_get(TIDE_SETTING_background) != 0;
-        tide_lock_let_go(&background_lock);
-        bool busy = works && tide_round_run_in_background(passed);
-        tide_lock_take(&background_lock);
-        periods = busy || background.wanted   ? 1
-                  : periods * 2 < PERIODS_MAX ? periods * 2
-                                              : PERIODS_MAX;
-        passed = background_rest_periods(periods);
-    }
+    background.task = gettid();
+    while (!background.stopping && background_turn(&periods, &busy_ms))
+        continue;
+    background.ended = !background.stopping;
+    background.running = background.stopping;
     tide_lock_let_go(&background_lock);
     return NULL;
 }
@@ -125,12 +194,21 @@ int tide_background_create_thread(pthread_t *thread, void *(*run)(void *))
 
 /* ---- starting and stopping -------------------------------------------------------------- */
 
-/* Zero or an error number; ECANCELED: learning is over in this process. */
+/* Locked. Of a thread that has ended by itself nothing is left but this. The last thread of a
+ * process runs the handlers of exit, and may be that one. */
+static void background_bury(void)
+{
+    if (background.ended && !pthread_equal(background.thread, pthread_self()))
+        (void)pthread_join(background.thread, NULL);
+    background.ended = false;
+}
+
+/* Zero or an error number; ECANCELED: there is to be no thread in this process. */
 static int background_start(bool by_program)
 {
     int error = 0;
     tide_attach();
-    if (tide_round_is_over())
+    if (tide_round_is_over() || tide_locked_down())
         return ECANCELED;
     tide_lock_take(&background_lock);
     if (by_program) {
@@ -139,6 +217,7 @@ static int background_start(bool by_program)
     }
     background.wanted = true;
     if (!background.running && !background.refused) {
+        background_bury();
         error = tide_background_create_thread(&background.thread, background_run);
         background.running = error == 0;
     }
@@ -150,25 +229,36 @@ tide_status tide_background_start(void)
 {
     int error = background_start(true);
     if (error == ECANCELED)
-        return tide_fail(TIDE_ERROR_STATE, "tide_background_start",
-                         "in the child of a fork, and while the process ends, nothing is learned");
+        return tide_fail(TIDE_ERROR_STATE, "tide_background_start", "%s no thread is started",
+                         tide_round_is_over()
+                             ? "in the child of a fork, and while the process ends,"
+                             : "after tide_lock_down");
     return error == 0 ? TIDE_OK
                       : tide_fail(TIDE_ERROR_MEMORY, "tide_background_start", "no thread: %s",
                                   strerror(error));
 }
 
-/* If another thread is stopping it, that is waited for, too. False: it has not ended within so many
- * milliseconds; 0: it is waited for without end. */
-static bool background_stop(double ms)
+/* The kernel has a thread for a moment longer than pthread_join waits: fork in Python counts it, and
+ * unshare refuses. Should its number be another thread's by now, the look ends all the same. */
+static void background_wait_for_kernel(pid_t task)
+{
+    enum { LOOKS = 200 };
+    static const struct timespec nap = {.tv_nsec = 50000};
+    for (int i = 0; i < LOOKS && syscall(SYS_tgkill, getpid(), task, 0) == 0; i++)
+        (void)nanosleep(&nap, NULL);
+}
+
+/* Ends the thread. If another one is ending it, that is waited for, too. False: it has not ended
+ * within so many milliseconds; 0: it is waited for without end. */
+static bool background_end(double ms)
 {
     struct timespec now;
     tide_lock_take(&background_lock);
-    background.refused = true;
-    background.ordered = false;
     while (background.stopping && !tide_round_is_over())
         tide_lock_wait(&background_lock, &background_wake);
     bool ours = background.running && !background.stopping;
     background.stopping |= ours;
+    background_bury();
     pthread_cond_broadcast(&background_wake);
     tide_lock_let_go(&background_lock);
     if (!ours)
@@ -181,16 +271,34 @@ static bool background_stop(double ms)
     tide_lock_take(&background_lock);
     if (ended)
         background.running = background.stopping = false;
+    pid_t task = background.task; /* which it has noted before it ended */
     pthread_cond_broadcast(&background_wake);
     tide_lock_let_go(&background_lock);
+    if (ended)
+        background_wait_for_kernel(task);
     return ended;
+}
+
+/* From now on only the program starts it again. */
+static void background_refuse(void)
+{
+    tide_lock_take(&background_lock);
+    background.refused = true;
+    background.ordered = false;
+    tide_lock_let_go(&background_lock);
+}
+
+void tide_background_end(void)
+{
+    (void)background_end(0);
 }
 
 tide_status tide_background_stop(void)
 {
     tide_attach();
     TIDE_FORWARD(tide_registry_admit("tide_background_stop"));
-    (void)background_stop(0);
+    background_refuse();
+    (void)background_end(0);
     (void)tide_event_deliver();
     return TIDE_OK;
 }
@@ -203,18 +311,52 @@ bool tide_background_running(void)
     return running;
 }
 
-void tide_background_wanted(void)
+/* Without a thread the program may step. */
+static void background_ask(bool now)
 {
     tide_lock_take(&background_lock);
-    background.wanted = true;
+    background.needed = true;
+    background.wanted |= now;
     bool start = !background.running && !background.refused;
-    pthread_cond_broadcast(&background_wake);
+    if (now)
+        pthread_cond_broadcast(&background_wake);
     tide_lock_let_go(&background_lock);
     if (start && tide_setting_get(TIDE_SETTING_background) != 0)
-        (void)background_start(false); /* without a thread the program may step */
+        (void)background_start(false);
+}
+
+void tide_background_wanted(void)
+{
+    background_ask(true);
+}
+
+void tide_background_need(void)
+{
+    background_ask(false);
 }
 
 /* ---- fork and exit ---------------------------------------------------------------------- */
+
+/* Who forks does so without the thread, so nothing of it is torn in the child, and Python does not
+ * warn of it. It comes back when it is wanted. Inside a visit of the program's the thread may wait
+ * for what this thread has: then it is left alone. */
+static void background_end_for_fork(void)
+{
+    if (tide_lock_held_any() || !tide_background_running())
+        return;
+    background.left = background_end(0);
+}
+
+/* Beside this thread another one may fork, and has this done as well: no harm. */
+static void background_come_back(void)
+{
+    bool left = background.left;
+    background.left = false;
+    if (left && background.ordered)
+        (void)background_start(true);
+    else if (left)
+        (void)tide_round_leave();
+}
 
 static void background_before_fork(void)
 {
@@ -228,7 +370,7 @@ static void background_after_fork(void)
 
 static void background_after_fork_in_child(void)
 {
-    background.running = background.stopping = background.wanted = false;
+    background.running = background.stopping = background.wanted = background.ended = false;
     tide_lock_make_condition(&background_wake);
     background_after_fork();
 }
@@ -238,7 +380,8 @@ static void background_after_fork_in_child(void)
 static void background_at_exit(void)
 {
     tide_round_end();
-    if (background_stop(END_MS) && tide_round_lock_within(END_MS)) {
+    background_refuse();
+    if (background_end(END_MS) && tide_round_lock_within(END_MS)) {
         tide_stager_stop();
         tide_round_unlock();
     }
@@ -246,9 +389,12 @@ static void background_at_exit(void)
 
 static void background_prepare(void)
 {
-    static const tide_fork_handlers handlers = {background_before_fork, background_after_fork,
-                                                background_after_fork_in_child};
-    tide_fork_register(TIDE_FORK_BACKGROUND, &handlers);
+    static const tide_fork_handlers thread = {background_end_for_fork, background_come_back,
+                                              tide_stager_forget_in_child};
+    static const tide_fork_handlers lock = {background_before_fork, background_after_fork,
+                                            background_after_fork_in_child};
+    tide_fork_register(TIDE_FORK_THREAD, &thread);
+    tide_fork_register(TIDE_FORK_BACKGROUND, &lock);
     tide_lock_make_condition(&background_wake);
     (void)atexit(background_at_exit);
 }

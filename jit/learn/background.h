@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The background thread, which does rounds. It calls neither the program nor a driver.
  *
- * The first window that fills starts it, so the first site that is used often enough. The child of
- * a fork has none. */
+ * It is there while there is work for it: a window that fills starts it, or something that has to
+ * go by age. When nothing was going on for some time (the constant background_idle) it ends, and
+ * leaves each site observed, so that the next uses start it again. Who forks ends it before; the
+ * child has none. */
 #ifndef TIDEPOOL_JIT_LEARN_BACKGROUND_H
 #define TIDEPOOL_JIT_LEARN_BACKGROUND_H
 
@@ -22,6 +24,14 @@ void tide_background_lower_thread(void);
 /* Some window is full, or code was ordered: the next round is due after one period. Starts the
  * thread if there is none and the setting `background` allows it. */
 void tide_background_wanted(void);
+
+/* Something has to go by age, soon or later: starts the thread likewise, which looks after it for as
+ * long as tide_round_run_in_background finds something of the kind. Quick; any lock of an outer rank
+ * may be held. */
+void tide_background_need(void);
+
+/* Ends it, until it is wanted again. */
+void tide_background_end(void);
 
 /* Registers what is done around fork and at exit. While the library is attached. */
 void tide_background_prepare(void);

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "jit/events/event.h"
+#include "jit/learn/background.h"
 #include "jit/learn/pays.h"
+#include "jit/learn/round.h"
 #include "jit/learn/trial.h"
 #include "profiler/observe.h"
 #include "profiler/window.h"
@@ -370,6 +372,8 @@ static const tide_plan *learner_publish(tide_site *site, const tide_plan *plan)
     if (tide_setting_get(TIDE_SETTING_learn) != 0 && !tide_site_arrived(site) &&
         (learner == NULL || learner->reason == TIDE_REASON_none || learner->prior))
         learner_welcome(site);
+    else if (learner != NULL && !site->record->pinned && !tide_round_held())
+        tide_background_need(); /* the program steers it */
     if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
         return plan;
     tide_assert(learner->in_force < learner->plan_count);

@@ -253,17 +253,34 @@ static bool round_do(int wait_ms, uint64_t rounds)
     return pending;
 }
 
-bool tide_round_run_in_background(uint64_t rounds)
+tide_round_rest tide_round_run_in_background(uint64_t rounds)
 {
     if (tide_round_is_over())
-        return false;
+        return TIDE_ROUND_IDLE;
     round_request_memory_after(rounds);
-    tide_buffers_age_quietly(rounds);
+    bool waits = tide_buffers_age_quietly(rounds) || tide_setting_get(TIDE_SETTING_auto_trim) != 0;
     if (!tide_round_lock_within(0))
-        return true;
+        return TIDE_ROUND_BUSY;
     bool pending = round_do(0, rounds);
+    waits |= tide_stager_process() != 0;
     tide_round_unlock();
-    return pending;
+    return pending ? TIDE_ROUND_BUSY : waits ? TIDE_ROUND_WAITS : TIDE_ROUND_IDLE;
+}
+
+bool tide_round_leave(void)
+{
+    tide_site *const *sites;
+    if (tide_round_is_over() || tide_setting_get(TIDE_SETTING_learn) == 0)
+        return true;
+    if (!tide_round_lock_within(0))
+        return false;
+    tide_registry_lock();
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++)
+        tide_watch_leave(sites[i], round_number);
+    tide_registry_unlock();
+    tide_round_unlock();
+    return true;
 }
 
 /* What a round of the program's does without the lock. */

@@ -17,11 +17,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What the background thread finds when its round is over. */
+typedef enum tide_round_rest {
+    TIDE_ROUND_IDLE,  /* nothing is left to do until a site is used                       */
+    TIDE_ROUND_WAITS, /* for time to pass: buffers are cached, or a compiler process rests */
+    TIDE_ROUND_BUSY   /* something is going on; or another thread does a round            */
+} tide_round_rest;
+
 /* The background thread's: a round that waits for nobody, so many rounds after its last one. What
  * the settings auto_trim and auto_compact want is asked of the pools, each after its period, and
- * buffers without hooks grow older. Returns whether something was going on; true without a round
- * while another thread does one. */
-bool tide_round_run_in_background(uint64_t rounds);
+ * buffers without hooks grow older. */
+tide_round_rest tide_round_run_in_background(uint64_t rounds);
+
+/* No rounds are done for a while: each site is observed, so that its use is noticed. False: another
+ * thread does one. */
+bool tide_round_leave(void);
 
 /* Is there no learning any more? In the child of a fork, and once the process ends. Any thread. */
 bool tide_round_is_over(void);

@@ -139,11 +139,16 @@ static void watch_take_window(tide_learner *learner, uint64_t round)
 
 /* A site whose types are declared is observed only for how often it is used, and only while that is
  * to decide about its code. */
-static void watch_measure(tide_learner *learner, uint64_t round)
+static bool watch_wants_measure(const tide_learner *learner)
 {
     const tide_learned *plan = tide_learner_plan_in_force(learner);
-    bool wanted = plan != NULL && plan->state == TIDE_CODE_WANTED && !learner->at_once &&
-                  !tide_pays_alone(plan);
+    return plan != NULL && plan->state == TIDE_CODE_WANTED && !learner->at_once &&
+           !tide_pays_alone(plan);
+}
+
+static void watch_measure(tide_learner *learner, uint64_t round)
+{
+    bool wanted = watch_wants_measure(learner);
     if (learner->window && (!wanted || watch_window_is_over(learner, round))) {
         watch_drop_window(learner);
         learner->windows++;
@@ -288,6 +293,16 @@ void tide_watch(tide_site *site, uint64_t round)
     }
     watch_want_again(learner, round);
     watch_end_order(learner);
+}
+
+void tide_watch_leave(tide_site *site, uint64_t round)
+{
+    tide_learner *learner = site->record->learner;
+    if (learner != NULL && learner->window && !tide_window_open(site))
+        tide_watch(site, round); /* a full window, which nobody has taken */
+    if (learner != NULL && tide_site_arrived(site) && !site->record->pinned && !learner->window &&
+        (!tide_site_declared(site->record) || watch_wants_measure(learner)))
+        tide_watch_open_window(learner, round, false);
 }
 
 /* Will the next round order its code, or put in force what has come? Its window, if it is declared,

@@ -14,6 +14,10 @@ void tide_watch(tide_site *site, uint64_t round);
  * seen before counts no more. Registry locked. */
 void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misses);
 
+/* No rounds are done for a while: the site is observed unless nothing could come of that, so that
+ * its next uses are noticed. Registry locked. */
+void tide_watch_leave(tide_site *site, uint64_t round);
+
 /* What was declared of a site, as items. None: nothing, or more than a plan has room for. */
 tide_items tide_watch_declared(const tide_site_record *record);
 

@@ -116,7 +116,8 @@ static bool listen_begin(listen_state before, const char *folder, char *error, s
 void tide_listen_passed(void)
 {
     char error[300], line[400];
-    if (TIDE_LIKELY(tide_setting_get(TIDE_SETTING_listen) == 0) || listen_look() != LISTEN_NOT)
+    if (TIDE_LIKELY(tide_setting_get(TIDE_SETTING_listen) == 0) || tide_locked_down() ||
+        listen_look() != LISTEN_NOT)
         return;
     if (!listen_move(LISTEN_NOT, LISTEN_CHANGES) ||
         listen_begin(LISTEN_ENDED, NULL, error, sizeof error))
@@ -132,6 +133,8 @@ tide_status tide_listen(const char *folder)
     char error[300];
     tide_attach();
     TIDE_FORWARD(tide_registry_admit(call));
+    if (tide_locked_down())
+        return tide_fail(TIDE_ERROR_STATE, call, "the process is locked down");
     if (folder != NULL && folder[0] != '/')
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the folder is no absolute path");
     for (size_t i = 0; i < sizeof from / sizeof *from; i++)

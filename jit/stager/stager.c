@@ -24,7 +24,6 @@
 #include "jit/stager/locate.h"
 #include "jit/stager/process.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/fork.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/settings.h"
@@ -198,8 +197,9 @@ static int stager_start_in(const char *program, const char *directory)
 static tide_stager_result stager_start(char *error, size_t room)
 {
     char program[4096];
-    if (tide_locate_privileges_raised()) {
-        snprintf(error, room, "no stager: the program runs with raised privileges");
+    if (tide_locate_privileges_raised() || tide_locked_down()) {
+        snprintf(error, room, "no stager: the program %s",
+                 tide_locked_down() ? "is locked down" : "runs with raised privileges");
         return TIDE_STAGER_REFUSED;
     }
     if (!tide_locate_stager(program, sizeof program, error, room))
@@ -338,6 +338,17 @@ static void stager_forget_request(void)
     tide_assert(!tide_stager_busy());
 }
 
+void tide_stager_refuse(const char *why)
+{
+    if (stager_request.state != REQUEST_NONE) {
+        stager_request.state = REQUEST_SENT; /* what it has made is not loaded any more */
+        stager_answer(TIDE_STAGER_REFUSED, why);
+    }
+    if (stager_child.pid != 0)
+        tide_process_end(&stager_child);
+    tide_directory_remove();
+}
+
 void tide_stager_stop(void)
 {
     if (stager_child.pid != 0)
@@ -347,17 +358,11 @@ void tide_stager_stop(void)
 }
 
 /* Whoever forks holds the round lock, so all of this is whole. */
-static void stager_forget_in_child(void)
+void tide_stager_forget_in_child(void)
 {
     tide_process_forget(&stager_child);
     stager_forget_request();
     tide_directory_forget();
-}
-
-void tide_stager_prepare(void)
-{
-    static const tide_fork_handlers handlers = {.child = stager_forget_in_child};
-    tide_fork_register(TIDE_FORK_STAGER, &handlers);
 }
 
 void tide_stager_figures_get(tide_stager_figures *out)

@@ -48,6 +48,9 @@ void tide_stager_tend(void);
 /* Ends the child, forgets the request and removes the private directory. */
 void tide_stager_stop(void);
 
+/* The same, but the request that there may be is answered with a refusal. */
+void tide_stager_refuse(const char *why);
+
 typedef struct tide_stager_figures {
     uint64_t started, late, died, garbage, idle;
 } tide_stager_figures;
@@ -61,7 +64,7 @@ const char *tide_stager_version(void);
 /* The child's number; 0: there is none. For tests and reports. */
 int tide_stager_process(void);
 
-/* Registers what is done around fork. While the library is attached. */
-void tide_stager_prepare(void);
+/* In the child of a fork: the compiler process is its parent's. */
+void tide_stager_forget_in_child(void);
 
 #endif

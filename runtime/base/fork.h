@@ -8,17 +8,17 @@
 
 /* Outermost first, each with the name that messages give it. (runtime/base/lock.h says what the
  * ranks are for.) */
-#define TIDE_FORK_RANKS_EACH(X)                                                                 \
-    X(STAGER, "the stager")                /* no lock: whoever uses it has that of the round */ \
-    X(ROUND, "the round")                  /* a round of learning is under way */               \
-    X(POOLS, "pools")                      /* no lock: others' are lost in the child */         \
-    X(REGISTRY, "the registry")            /* everything process-wide */                        \
-    X(BUFFERS, "buffers")                  /* depots and magazines */                           \
-    X(OPENCL, "OpenCL's forks")            /* no lock: counts forks */                          \
-    X(CUDA, "CUDA's forks")                /* no lock: the child does without */                \
-    X(BACKGROUND, "the background thread") /* started, running, stopping */                     \
-    X(EVENTS, "events")                    /* the queue of events, and who hears them */        \
-    X(LISTEN, "the socket")                /* no lock: the child closes it */                   \
+#define TIDE_FORK_RANKS_EACH(X)                                                                  \
+    X(THREAD, "the background's end")      /* no lock: it ends before, so it needs the others */ \
+    X(ROUND, "the round")                  /* a round of learning is under way */                \
+    X(POOLS, "pools")                      /* no lock: others' are lost in the child */          \
+    X(REGISTRY, "the registry")            /* everything process-wide */                         \
+    X(BUFFERS, "buffers")                  /* depots and magazines */                            \
+    X(OPENCL, "OpenCL's forks")            /* no lock: counts forks */                           \
+    X(CUDA, "CUDA's forks")                /* no lock: the child does without */                 \
+    X(BACKGROUND, "the background thread") /* started, running, stopping */                      \
+    X(EVENTS, "events")                    /* the queue of events, and who hears them */         \
+    X(LISTEN, "the socket")                /* no lock: the child closes it */                    \
     X(MEMORY, "a device")                  /* one device's own lists */
 
 typedef enum tide_fork_rank {

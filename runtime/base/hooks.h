@@ -43,6 +43,9 @@ typedef struct tide_hooks {
     /* The device has been closed; nothing is on it, and its methods still work: what has been made
      * for it goes. Nothing locked. Policy only. */
     void (*close)(tide_device *device);
+    /* Something is cached that has to go by age, or is to be looked after in the background. Quick;
+     * locks of outer ranks than BACKGROUND may be held. Policy only. */
+    void (*need)(void);
     /* A pool was made: where a thread that is at work may be put to what has to wait for one.
      * Nothing locked; quick. Policy only. */
     void (*made)(void);
@@ -62,6 +65,13 @@ typedef struct tide_hooks {
 /* What the profiler and policy want to hear; each may leave members NULL. Set by attaching, before
  * any site is published, and not changed again. */
 extern tide_hooks tide_hooks_profile, tide_hooks_policy;
+
+/* Has the background thread look after what ages, if there may be one. Any thread. */
+static inline void tide_need_background(void)
+{
+    if (tide_hooks_policy.need != NULL)
+        tide_hooks_policy.need();
+}
 
 /* Attaches the hooks and all else that the runtime is told from above. Policy defines it
  * (jit/attach.c). Called once, before the first pool, setting or published site of the process. */

@@ -5,6 +5,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 #define TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum tide_setting {
@@ -33,6 +34,12 @@ static inline uint64_t tide_setting_whole(tide_setting setting)
 static inline uint64_t tide_constant_whole(tide_constant constant)
 {
     return (uint64_t)tide_constant_get(constant);
+}
+
+/* Are threads, processes and files given up (tidepool/lock_down.h)? */
+static inline bool tide_locked_down(void)
+{
+    return tide_setting_get(TIDE_SETTING_locked) != 0;
 }
 
 void tide_setting_set(tide_setting setting, double value);

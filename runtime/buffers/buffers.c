@@ -385,15 +385,19 @@ static void buffers_trim_aged(tide_buffers *buffers, void *user)
 
 static void buffers_trim_aged_quietly(tide_buffers *buffers, void *user)
 {
-    (void)user;
-    if (buffers_ages_quietly(buffers))
-        tide_depot_age(buffers);
+    if (!buffers_ages_quietly(buffers))
+        return;
+    tide_depot_age(buffers);
+    if (__atomic_load_n(&buffers->bytes_cached, __ATOMIC_RELAXED) != 0)
+        *(bool *)user = true;
 }
 
-void tide_buffers_age_quietly(uint64_t rounds)
+bool tide_buffers_age_quietly(uint64_t rounds)
 {
+    bool cached = false;
     tide_buffers_advance(rounds);
-    tide_buffers_visit(buffers_trim_aged_quietly, NULL);
+    tide_buffers_visit(buffers_trim_aged_quietly, &cached);
+    return cached;
 }
 
 void tide_buffers_age(void)

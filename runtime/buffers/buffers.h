@@ -13,8 +13,8 @@ void tide_buffers_drop(tide_buffers *buffers);
 
 /* So many rounds have passed. What is too old goes, of instances that need neither the program nor
  * a driver for that: those of the host without a hook. This calls neither, so the background thread
- * may call it. */
-void tide_buffers_age_quietly(uint64_t rounds);
+ * may call it. Returns whether something is cached that will go so. */
+bool tide_buffers_age_quietly(uint64_t rounds);
 
 /* What is too old goes, of all instances: hooks are called, and drivers asked. By a thread of the
  * program (tide_step), with nothing locked. An instance that is in use does so for itself when its

@@ -16,6 +16,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/settings.h"
 #include "runtime/device/deferred.h"
 
 /* Every device ever opened except the host. Guarded by the registry; never freed.
@@ -213,6 +214,10 @@ tide_device *tide_device_open(const char *name)
         return &tide_device_host;
     if (tide_registry_admit(call) != TIDE_OK) /* others open devices, too, and want the registry */
         return NULL;
+    if (tide_locked_down()) {
+        tide_fail(TIDE_ERROR_STATE, call, "the process is locked down");
+        return NULL;
+    }
     for (size_t i = 0; i < device_backend_count; i++) {
         int ordinal = device_ordinal_of(name, device_backends[i].prefix);
         if (ordinal >= 0)

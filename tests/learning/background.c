@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -70,6 +71,8 @@ static const char *self; /* this program, as it was called: Valgrind is not what
 
 /* ---- appearing --------------------------------------------------------------------------- */
 
+/* The tests up to the first that stops the thread are of one that comes and goes by itself. */
+
 static void no_thread_appears_before_some_window_is_full(void **state)
 {
     (void)state;
@@ -91,8 +94,7 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     for (unsigned i = 0; i < SITES; i++)
         use_times(&uses[i], WINDOW);
     expect_tasks(before + 1);
-    expect_ok(tide_background_stop());
-    assert_false(tide_background_running());
+    set("background_idle", 20);
     expect_tasks(before);
 }
 
@@ -142,6 +144,79 @@ static void starting_and_stopping_from_many_threads_ends_as_the_last_said(void *
     assert_true(tide_background_running());
     expect_ok(tide_background_stop());
     assert_false(tide_background_running());
+}
+
+/* ---- going ------------------------------------------------------------------------------- */
+
+static void use_until_running(const use *u)
+{
+    for (unsigned i = 0; i < PATIENCE_MS && !tide_background_running(); i++)
+        use_times(u, 50);
+    assert_true(tide_background_running());
+}
+
+static void it_ends_when_nothing_happens_and_comes_back_by_itself(void **state)
+{
+    (void)state;
+    size_t before = tasks();
+    set("background", 1);
+    set("background_period", 1);
+    set("background_idle", 20);
+    set("stager_idle", 1);
+    use u = use_of("background: goes", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    for (unsigned times = 0; times < 3; times++) {
+        uint64_t windows = learned().windows;
+        for (unsigned i = 0; i < PATIENCE_MS && learned().windows == windows; i++) {
+            use_times(&u, 50);
+            usleep(100);
+        }
+        assert_true(learned().windows > windows);
+        expect_tasks(before);
+        assert_false(tide_background_running());
+    }
+    u.types[0] = TIDE_I32;
+    until_learned(&u, TIDE_TIER_TABLE); /* and learns what the site does now */
+    expect_types(u.site, 1, TIDE_I32);
+}
+
+/* The system lets go of a thread after pthread_join has returned. */
+static void expect_alone(void)
+{
+    assert_false(tide_background_running());
+    if (!under_sanitizer())                         /* which may have threads of its own */
+        assert_int_equal(unshare(CLONE_THREAD), 0); /* refused beside another thread */
+}
+
+static void whoever_forks_is_alone(void **state)
+{
+    (void)state;
+    set("background", 1);
+    use u = use_of("background: forks", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
+    for (unsigned times = 0; times < scaled(20, 3); times++) {
+        use_until_running(&u);
+        pid_t child = fork_child(100);
+        if (child == 0)
+            _exit(0);
+        expect_alone();
+        expect_child_ends_well(child);
+    }
+    expect_ok(tide_background_start());
+    pid_t child = fork_child(100);
+    if (child == 0)
+        _exit(0);
+    expect_child_ends_well(child);
+    assert_true(tide_background_running()); /* the program wants it */
+    expect_ok(tide_background_stop());
+}
+
+static void who_has_stopped_it_is_alone(void **state)
+{
+    (void)state;
+    for (unsigned times = 0; times < 100; times++) {
+        expect_ok(tide_background_start());
+        expect_ok(tide_background_stop());
+        expect_alone();
+    }
 }
 
 /* ---- the same as by hand ----------------------------------------------------------------- */
@@ -436,6 +511,34 @@ static void scene_sites_used_by_exit_handlers(void)
     exit(3);
 }
 
+static void *use_a_while(void *unused)
+{
+    order_some();
+    return unused;
+}
+
+static _Noreturn void leave_to_a_thread(void)
+{
+    pthread_t thread;
+    set("background", 1);
+    set("background_period", 1);
+    set("background_idle", 1e9);
+    pthread_create(&thread, NULL, use_a_while, NULL);
+    pthread_detach(thread);
+    pthread_exit(NULL);
+}
+
+static void scene_main_is_over_before_its_threads(void)
+{
+    leave_to_a_thread();
+}
+
+static void scene_main_is_over_and_has_started_it(void)
+{
+    expect_ok(tide_background_start());
+    leave_to_a_thread();
+}
+
 static const struct play {
     const char *name;
     void (*play)(void);
@@ -448,6 +551,8 @@ static const struct play {
     {"exit_from_another_thread", scene_exit_from_another_thread, 3},
     {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
     {"killed_after_compiling", scene_killed_after_compiling, 3},
+    {"main_is_over_before_its_threads", scene_main_is_over_before_its_threads, 0},
+    {"main_is_over_and_has_started_it", scene_main_is_over_and_has_started_it, 0},
     {"sites_used_by_exit_handlers", scene_sites_used_by_exit_handlers, 3},
 };
 enum { SCENES = sizeof scenes / sizeof *scenes };
@@ -636,7 +741,10 @@ int main(int argc, char **argv)
     self = argv[0];
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
+        LEARNING_TEST(it_ends_when_nothing_happens_and_comes_back_by_itself),
+        LEARNING_TEST(whoever_forks_is_alone),
         LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
+        LEARNING_TEST(who_has_stopped_it_is_alone),
         LEARNING_TEST(starting_and_stopping_from_many_threads_ends_as_the_last_said),
         LEARNING_TEST(the_thread_sleeps_when_nothing_happens),
         LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/learn/background.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/test_hooks.h"
@@ -44,7 +45,7 @@ int support_main(int argc, char **argv, const struct CMUnitTest *tests, size_t c
     fake = realpath(argv[1], NULL);
     arguments = argv;
     setenv("XDG_RUNTIME_DIR", in_folder("run"), 1);
-    tide_stager_prepare();
+    tide_background_prepare();
     int failed = _cmocka_run_group_tests("stager", tests, count, NULL, NULL);
     if (getpid() == self)
         nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

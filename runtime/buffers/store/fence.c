@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/os.h"
+#include "runtime/base/settings.h"
 
 static bool fence_membarrier(int command)
 {
@@ -29,7 +30,7 @@ static bool fence_all_threads(void)
 void tide_fence_heavy(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!fence_all_threads())
+    if (tide_locked_down() || !fence_all_threads())
         tide_os_nap();
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
