@@ -429,37 +429,6 @@ struct foreign {
     bool refused;
 };
 
-static void *use_foreign(void *state)
-{
-    struct foreign *foreign = state;
-    foreign->refused = tide_array_acquire(foreign->pool, TIDE_F64, 1, SHAPE(3)) == NULL &&
-                       tide_error_status() == TIDE_ERROR_THREAD;
-    return NULL;
-}
-
-static bool be_quiet(tide_report_kind kind, const char *text, void *user)
-{
-    (void)kind, (void)text, (void)user;
-    return false;
-}
-
-static void a_foreign_thread_is_refused_at_check_level_1_and_2(void **state)
-{
-    (void)state;
-    tide_report_set_handler(be_quiet, NULL);
-    for (tide_check check = TIDE_CHECK_POISON; check <= TIDE_CHECK_GUARD; check++) {
-        struct foreign foreign = {pool_of(check), false};
-        TAKE(foreign.pool, TIDE_F64, 3);
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, use_foreign, &foreign), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_true(foreign.refused);
-        assert_int_equal(tide_pool_active(foreign.pool, TIDE_F64), 1);
-        expect_ok(tide_pool_destroy(foreign.pool));
-    }
-    tide_report_set_handler(NULL, NULL);
-}
-
 static void the_limit_of_the_pool_holds_for_arrays(void **state)
 {
     (void)state;
@@ -470,32 +439,6 @@ static void the_limit_of_the_pool_holds_for_arrays(void **state)
     assert_int_equal(tide_pool_active(pool, TIDE_U8), 1);
     TAKE(pool, TIDE_U8, 32, 64);
     expect_ok(tide_pool_destroy(pool));
-}
-
-/* Slot, cache and header each ask for memory. */
-static void an_array_without_memory_leaves_everything_as_it_was(void **state)
-{
-    (void)state;
-    for (int for_ever = 0; for_ever < 2; for_ever++)
-        for (size_t n = 0;; n++) {
-            tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-            tide_array *kept = TAKE(pool, TIDE_F64, 2, 2);
-            fail_allocation(n, for_ever != 0);
-            tide_array *array = tide_array_acquire(pool, TIDE_F64, 3, SHAPE(2, 3, 4));
-            bool failed = allocation_failed();
-            assert_true(failed == (array == NULL));
-            assert_int_equal(tide_pool_active(pool, TIDE_F64), failed ? 1 : 2);
-            CHECK_POOL(pool);
-            if (failed)
-                expect_error(TIDE_ERROR_MEMORY, "tide_array_acquire");
-            TAKE(pool, TIDE_F64, 2, 3, 4);
-            expect_array(kept, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(2, 2));
-            expect_ok(tide_pool_destroy(pool));
-            if (!failed) {
-                assert_true(n >= 3);
-                break;
-            }
-        }
 }
 
 /* A slot that has headers of other ranks, and no memory for one more. */
@@ -630,10 +573,8 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_null_pool_is_refused),
     cmocka_unit_test(the_exported_twin_refuses_and_gives_the_same),
-    cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1_and_2),
     cmocka_unit_test(a_ready_header_over_smaller_memory_is_not_enough),
     cmocka_unit_test(the_limit_of_the_pool_holds_for_arrays),
-    cmocka_unit_test(an_array_without_memory_leaves_everything_as_it_was),
     cmocka_unit_test(a_new_rank_without_memory_keeps_the_old_ones),
     cmocka_unit_test(ready_headers_are_counted_exactly),
     cmocka_unit_test(the_first_touch_in_a_scope_counts_as_recent_too),

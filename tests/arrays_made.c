@@ -366,27 +366,6 @@ static void headers_of_views_end_with_the_scope(const scene *s)
     expect_ok(tide_pool_reset(s->pool));
 }
 
-static void a_view_without_memory_leaves_nothing(void **state)
-{
-    (void)state;
-    for (size_t n = 0, failed = 1; failed != 0; n++) {
-        tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-        tide_array *array = TAKE(pool, TIDE_F64, 4, 6);
-        size_t live = stats_of(pool).slots_live;
-        fail_allocation(n, true);
-        tide_array *view = tide_array_view(pool, array, SHAPE(0, 0), SHAPE(1, 1), NULL);
-        assert_int_equal(view == NULL, failed = allocation_failed());
-        if (view == NULL)
-            expect_error(TIDE_ERROR_MEMORY, "");
-        assert_int_equal(stats_of(pool).slots_live, live + (view != NULL));
-        fail_allocation(n, true);
-        tide_array *shaped = tide_array_reshape(pool, array, 1, SHAPE(24));
-        assert_int_equal(shaped == NULL, allocation_failed());
-        CHECK_POOL(pool);
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
 /* ---- reshape ---- */
 
 static void reshape_both_ways(tide_pool *pool, void *state)
@@ -559,9 +538,7 @@ static const form_case cases[] = {
     CASE(contiguous_in_which_order),
 };
 
-static const struct CMUnitTest others[] = {
-    cmocka_unit_test(a_view_without_memory_leaves_nothing),
-};
+static const struct CMUnitTest others[] = {};
 
 int main(void)
 {

@@ -544,26 +544,6 @@ static void a_guarded_array_stays_with_its_scope(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void an_export_without_memory_pins_nothing(void **state)
-{
-    (void)state;
-    for (int for_ever = 0; for_ever < 2; for_ever++)
-        for (size_t n = 0; n < 2; n++) {
-            tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-            tide_array *array = TAKE(pool, TIDE_F64, 3, 4);
-            tide_pool_statistics before = stats_of(pool);
-            fail_allocation(n, for_ever != 0);
-            assert_null(tide_array_export(pool, array));
-            assert_true(allocation_failed());
-            expect_error(TIDE_ERROR_MEMORY, "tide_array_export");
-            tide_pool_statistics after = stats_of(pool);
-            assert_memory_equal(&after, &before, sizeof after);
-            CHECK_POOL(pool);
-            give_back(export_array(pool, array));
-            expect_ok(tide_pool_destroy(pool));
-        }
-}
-
 static const form_case cases[] = {
     CASE(a_consumer_sees_shape_strides_type_device_and_version),
     CASE(exported_memory_is_nobody_elses_until_it_is_given_back),
@@ -588,7 +568,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(another_rank_at_the_same_position_is_another_array),
     cmocka_unit_test(a_rewound_view_of_a_live_array_is_refused),
     cmocka_unit_test(a_guarded_array_stays_with_its_scope),
-    cmocka_unit_test(an_export_without_memory_pins_nothing),
 };
 
 int main(void)

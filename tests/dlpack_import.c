@@ -620,50 +620,6 @@ struct foreign {
     tide_array *array;
 };
 
-static void *import_there(void *state)
-{
-    struct foreign *foreign = state;
-    foreign->array = tide_array_import(foreign->pool, produce(&foreign->producer));
-    return NULL;
-}
-
-static void a_foreign_thread_is_refused_at_check_level_1(void **state)
-{
-    (void)state;
-    struct foreign foreign = {.pool = pool_of(TIDE_CHECK_POISON)};
-    pthread_t thread;
-    tide_report_set_handler(be_quiet, NULL);
-    assert_int_equal(pthread_create(&thread, NULL, import_there, &foreign), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    tide_report_set_handler(NULL, NULL);
-    assert_null(foreign.array);
-    assert_int_equal(foreign.producer.deleted, 1);
-    expect_ok(tide_pool_destroy(foreign.pool));
-}
-
-static void without_memory_it_is_given_back_at_once(void **state)
-{
-    (void)state;
-    size_t n = 0;
-    for (bool failed = true; failed; n++)
-        for (int for_ever = 0; for_ever < 2; for_ever++) {
-            tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-            struct producer producer;
-            produce(&producer);
-            fail_allocation(n, for_ever != 0);
-            tide_array *array = tide_array_import(pool, &producer.managed);
-            failed = allocation_failed();
-            assert_true(failed == (array == NULL));
-            assert_int_equal(producer.deleted, failed);
-            if (failed)
-                expect_error(TIDE_ERROR_MEMORY, "");
-            CHECK_POOL(pool);
-            expect_ok(tide_pool_destroy(pool));
-            assert_int_equal(producer.deleted, 1);
-        }
-    assert_true(n > 1);
-}
-
 /* With `left` entries free in the log: the header takes one or two (of a type without a bit), the
  * tensor another, and nothing is begun unless there is room for three. */
 static void without_room_in_the_log_it_is_given_back_at_once(void **state)
@@ -712,8 +668,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(destroying_the_pool_gives_back),
     cmocka_unit_test(the_end_of_a_thread_gives_back),
     cmocka_unit_test(every_name_in_dlpack_has_its_type),
-    cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1),
-    cmocka_unit_test(without_memory_it_is_given_back_at_once),
     cmocka_unit_test(without_room_in_the_log_it_is_given_back_at_once),
 };
 

@@ -4,7 +4,6 @@
 #include "forms.h"
 #include "reports.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include <tidepool/array.h>
@@ -178,47 +177,6 @@ static void an_array_is_reported_though_a_longjmp_skipped_a_scope(void **state)
     done(pool);
 }
 
-static double *return_from_the_inner_block(tide_pool *pool)
-{
-    TIDE_SCOPE(pool);
-    line = __LINE__ + 1;
-    double *inner = tide_acquire(pool, double, 10);
-    TIDE_LOOP(pool, i, 3)
-    {
-        TIDE_SCOPE_TYPES(pool, int);
-        TIDE_RETURN(inner + i);
-    }
-    return NULL;
-}
-
-static void an_array_of_any_scope_of_the_function_is_reported(void **state)
-{
-    (void)state;
-    tide_pool *pool = checked();
-    assert_non_null(return_from_the_inner_block(pool));
-    expect_escape(__FILE__, line, "return_from_the_inner_block");
-    done(pool);
-}
-
-static double *return_of_the_caller_s(tide_pool *pool, double *given, int depth)
-{
-    TIDE_SCOPE(pool);
-    double *own = tide_acquire(pool, double, 10);
-    if (depth > 0)
-        assert_ptr_equal(return_of_the_caller_s(pool, own, depth - 1), own);
-    TIDE_RETURN(given);
-}
-
-static void a_function_that_calls_itself_may_return_what_its_caller_has(void **state)
-{
-    (void)state;
-    tide_pool *pool = checked();
-    double *root = tide_acquire(pool, double, 10);
-    return_of_the_caller_s(pool, root, 5);
-    expect_silence();
-    done(pool);
-}
-
 /* ---- tide_escape_check ---- */
 
 static void every_element_and_header_of_the_open_scope_counts(void **state)
@@ -296,44 +254,6 @@ static void unchecked_pools_are_not_searched(void **state)
     expect_ok(tide_pool_destroy(unchecked));
 }
 
-/* ---- other threads ---- */
-
-typedef struct lent {
-    double *array;
-    bool escapes;
-} lent;
-
-static void *check_lent(void *user)
-{
-    lent *l = user;
-    tide_pool *own = pool_of(TIDE_CHECK_POISON);
-    (void)tide_checkpoint(own);
-    tide_acquire(own, double, 4);
-    l->escapes = !tide_escape_check(l->array);
-    tide_pool_reset(own);
-    tide_pool_destroy(own);
-    return NULL;
-}
-
-static void another_threads_pools_are_not_concerned(void **state)
-{
-    (void)state;
-    pthread_t thread;
-    tide_pool *pool = checked();
-    (void)tide_checkpoint(pool);
-    lent l = {tide_ones(pool, double, 10), true};
-    assert_int_equal(pthread_create(&thread, NULL, check_lent, &l), 0);
-    for (int i = 0; i < 100; i++) {
-        TIDE_SCOPE(pool);
-        tide_acquire(pool, double, 10);
-        assert_true(tide_escape_check(l.array));
-    }
-    pthread_join(thread, NULL);
-    assert_false(l.escapes);
-    assert_false(tide_escape_check(l.array));
-    done(pool);
-}
-
 /* ---- C++ ---- */
 
 static void it_is_the_same_in_cpp(void **state)
@@ -355,13 +275,10 @@ int main(void)
         cmocka_unit_test(an_inner_array_is_reported_with_its_place),
         cmocka_unit_test(an_outer_array_is_not_reported),
         cmocka_unit_test(an_array_is_reported_though_a_longjmp_skipped_a_scope),
-        cmocka_unit_test(an_array_of_any_scope_of_the_function_is_reported),
-        cmocka_unit_test(a_function_that_calls_itself_may_return_what_its_caller_has),
         cmocka_unit_test(every_element_and_header_of_the_open_scope_counts),
         cmocka_unit_test(a_slot_that_is_used_again_counts_by_its_present_use),
         cmocka_unit_test(guarded_arrays_count_too),
         cmocka_unit_test(unchecked_pools_are_not_searched),
-        cmocka_unit_test(another_threads_pools_are_not_concerned),
         cmocka_unit_test(it_is_the_same_in_cpp),
     };
     return cmocka_run_group_tests_name("escape", tests, NULL, NULL);

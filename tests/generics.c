@@ -136,21 +136,6 @@ static void a_call_without_a_method_is_counted_and_said(void **state)
     }
 }
 
-static void many_types_have_methods_of_their_own(void **state)
-{
-    (void)state;
-    enum { MANY = 700 };
-    static tide_method *const methods[] = {method_1, method_2, method_3, method_4};
-    tide_generic *generic = make("many");
-    tide_type types[MANY];
-    for (unsigned i = 0; i < MANY; i++) {
-        types[i] = fresh_type();
-        expect_ok(tide_generic_add(generic, types[i], methods[i % 4]));
-    }
-    for (unsigned i = 0; i < MANY; i++)
-        assert_int_equal(called(generic, types[i]), 1 + i % 4);
-}
-
 /* ---- many values at once ------------------------------------------------------------------ */
 
 enum { VALUES = 1000 };
@@ -258,21 +243,6 @@ static void each_value_meets_the_method_of_its_type_in_order(void **state)
     assert_int_equal(single.method, 1);
 }
 
-/* Their numbers differ by 32, the rows that values are collected in. */
-static void types_that_share_a_row_keep_apart(void **state)
-{
-    (void)state;
-    tide_generic *generic = make("shared row");
-    tide_type types[2] = {fresh_type(), 0};
-    for (unsigned i = 0; i < 32; i++)
-        types[1] = fresh_type();
-    assert_int_equal(types[1] - types[0], 32);
-    expect_ok(tide_generic_add_many(generic, types[0], many_3));
-    expect_ok(tide_generic_add_many(generic, types[1], many_4));
-    assert_int_equal(each_of(generic, types, 2, VALUES), VALUES);
-    expect_met(types, (const unsigned[]){3, 4}, 2, VALUES);
-}
-
 static void the_nearer_method_is_called_for_many(void **state)
 {
     (void)state;
@@ -366,37 +336,6 @@ static void a_call_of_nothing_runs_nothing(void **state)
     tide_site_dispatch(tide_site_register("generics: a scope's"), generic, TIDE_F64, &call);
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     assert_int_equal(call.times, 0);
-}
-
-/* ---- methods that use sites --------------------------------------------------------------- */
-
-struct descent {
-    tide_generic *generic;
-    tide_pool *pool;
-    unsigned depth, reached;
-};
-
-static void descend(void *args)
-{
-    struct descent *at = args;
-    TIDE_SCOPE(at->pool);
-    double *kept = tide_fill(at->pool, double, 10, at->depth);
-    at->reached++;
-    if (at->depth-- > 0)
-        TIDE_DISPATCH(at->generic, at->depth % 2 ? TIDE_F64 : TIDE_F32, at);
-    assert_true(kept != NULL && kept[9] <= 20);
-}
-
-static void a_method_may_call_its_own_site(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    struct descent descent = {make("descending"), pool, 20, 0};
-    expect_ok(tide_generic_add(descent.generic, TIDE_ALL_TYPES, descend));
-    TIDE_DISPATCH(descent.generic, TIDE_F64, &descent);
-    assert_int_equal(descent.reached, 21);
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
 }
 
 /* ---- compiled ----------------------------------------------------------------------------- */
@@ -614,16 +553,13 @@ int main(void)
         cmocka_unit_test(a_method_is_replaced),
         cmocka_unit_test(a_type_without_a_method_has_the_one_of_all_types),
         cmocka_unit_test(a_call_without_a_method_is_counted_and_said),
-        cmocka_unit_test(many_types_have_methods_of_their_own),
         cmocka_unit_test(each_value_meets_the_method_of_its_type_in_order),
-        cmocka_unit_test(types_that_share_a_row_keep_apart),
         cmocka_unit_test(the_nearer_method_is_called_for_many),
         cmocka_unit_test(values_without_a_method_are_counted),
         cmocka_unit_test(wrong_calls_for_many_call_nothing),
         cmocka_unit_test(what_cannot_be_added_changes_nothing),
         cmocka_unit_test(a_generic_function_needs_a_name),
         cmocka_unit_test(a_call_of_nothing_runs_nothing),
-        cmocka_unit_test(a_method_may_call_its_own_site),
         cmocka_unit_test(compiled_code_calls_what_the_lookup_would),
         cmocka_unit_test(methods_are_added_while_others_call),
         cmocka_unit_test(keys_choose_methods_as_types_do),

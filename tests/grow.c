@@ -310,29 +310,6 @@ static void what_is_not_live_or_too_large_is_refused(const scene *s)
     assert_true(s->kind->check >= TIDE_CHECK_POISON ? reports >= 3 : reports == 0);
 }
 
-/* Every allocation fails in turn; until none does the array is as it was. */
-static void grow_without_memory(tide_pool *pool, void *state)
-{
-    (void)state;
-    uint8_t *array = take(pool, TIDE_I64, 300000, 1), *grown = NULL;
-    for (size_t n = 0; grown == NULL; n++) {
-        fail_allocation(n, false);
-        grown = tide_grow_type(pool, TIDE_I64, array, 900000);
-        bool failed = allocation_failed();
-        assert_true(grown != NULL || failed);
-        if (grown == NULL)
-            assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-        expect_bytes(grown != NULL ? grown : array, 300000 * 8, 1);
-        CHECK_POOL(pool);
-    }
-    fill_bytes(grown, 900000 * 8, 2);
-}
-
-static void without_memory_it_stays_as_it_was(const scene *s)
-{
-    form_run(s->form, s->pool, grow_without_memory, NULL);
-}
-
 static void the_limit_of_the_pool_holds(void **state)
 {
     (void)state;
@@ -447,7 +424,6 @@ static const form_case cases[] = {
     CASE(n_d_arrays_grow_along_their_slowest_dimension),
     CASE(arrays_that_cannot_grow_are_refused),
     CASE(what_is_not_live_or_too_large_is_refused),
-    CASE(without_memory_it_stays_as_it_was),
 };
 
 static const struct CMUnitTest others[] = {

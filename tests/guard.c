@@ -355,50 +355,6 @@ static void the_quarantine_is_bounded(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void the_quarantine_keeps_as_many_as_the_setting_says(void **state)
-{
-    (void)state;
-    enum { MOST = 50 };
-    void *data[4 * MOST];
-    for (size_t most = 0; most <= MOST; most += 10) {
-        tide_pool *pool = guarded_pool(1, (double)most);
-        for (size_t i = 0; i < 4 * MOST; i++) {
-            tide_mark mark = tide_checkpoint(pool);
-            data[i] = tide_acquire(pool, double, 8);
-            expect_ok(tide_rewind(pool, mark));
-            for (size_t j = i < most ? 0 : i + 1 - most; j < i; j++)
-                assert_ptr_not_equal(data[i], data[j]);
-        }
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
-static void more_live_arrays_than_mappings_are_no_failure(void **state)
-{
-    (void)state;
-    enum { MANY = 33000 };
-    if (under_valgrind() || under_sanitizer())
-        skip(); /* neither has the mappings to spare */
-    tide_pool *pool = guarded_pool(1, 5000);
-    churn(pool, 5000);
-    uint8_t *last = NULL;
-    for (size_t i = 0; i < MANY; i++) {
-        last = tide_acquire(pool, uint8_t, 64);
-        assert_non_null(last);
-        last[63] = 1;
-    }
-    assert_true(usage_now().mappings < 62000);
-    expect_ok(tide_pool_reset(pool));
-    assert_int_equal(byte_at(last), 0xFF); /* not guarded, but poisoned */
-    expect_ok(tide_pool_destroy(pool));
-    pool = guarded_pool(1, 1024);
-    tide_mark mark = tide_checkpoint(pool);
-    last = take(pool, TIDE_U8, 64, 1);
-    expect_ok(tide_rewind(pool, mark));
-    assert_false(reachable(last)); /* and they work again */
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- when the system says no ---- */
 
 static _Thread_local size_t faults;
@@ -438,34 +394,6 @@ static void without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded(
     expect_ok(tide_pool_destroy(pool));
 }
 
-static bool fail_every_guarded(size_t bytes)
-{
-    return bytes % PAGE == 0;
-}
-
-/* Where no guard can be had the slot serves as it is. (It grew by a quarter each time.) */
-static void without_guards_memory_does_not_grow(void **state)
-{
-    (void)state;
-    tide_pool *pool = guarded_pool(1, 1024);
-    tide_pool_statistics before, after;
-    use_bytes_once(pool);
-    set_memory_fault(fail_every_guarded);
-    for (unsigned i = 0; i < 50; i++) {
-        tide_mark mark = tide_checkpoint(pool);
-        assert_non_null(tide_acquire_type(pool, TIDE_U8, 1001));
-        if (i == 0)
-            expect_ok(tide_pool_stats(pool, &before));
-        expect_ok(tide_rewind(pool, mark));
-    }
-    set_memory_fault(NULL);
-    expect_ok(tide_pool_stats(pool, &after));
-    assert_int_equal(after.bytes_held, before.bytes_held);
-    assert_int_equal(after.allocations, before.allocations);
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- with everything else ---- */
 
 static void arrays_and_views_are_guarded_and_not_exported(void **state)
@@ -492,21 +420,6 @@ static void arrays_and_views_are_guarded_and_not_exported(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void a_disabled_pool_can_be_guarded(void **state)
-{
-    (void)state;
-    expect_ok(tide_tune_set("guard_sample", 1));
-    tide_pool *pool =
-        tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_GUARD, .disabled = true});
-    assert_non_null(pool);
-    leavings left = {.record = fresh_type()};
-    tide_mark mark = tide_checkpoint(pool);
-    leave_some(pool, &left);
-    expect_ok(tide_rewind(pool, mark));
-    expect_gone(&left);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void compacting_leaves_guarded_arrays_alone(void **state)
 {
     (void)state;
@@ -522,30 +435,6 @@ static void compacting_leaves_guarded_arrays_alone(void **state)
         tide_pool_compact(pool, TIDE_ALL_TYPES);
         CHECK_POOL(pool);
     }
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void a_child_has_guards_of_its_own(void **state)
-{
-    (void)state;
-    tide_pool *pool = guarded_pool(1, 16);
-    tide_mark mark = tide_checkpoint(pool);
-    char *data = take(pool, TIDE_U8, 100, 1);
-    pid_t child = fork_child(60);
-    if (child == 0) {
-        bool good = tide_rewind(pool, mark) == TIDE_OK && !reachable(data);
-        for (int i = 0; good && i < 100; i++) {
-            tide_mark again = tide_checkpoint(pool);
-            char *own = tide_acquire_type(pool, TIDE_U8, 100);
-            good = own != NULL && reachable(own) && tide_rewind(pool, again) == TIDE_OK &&
-                   !reachable(own);
-        }
-        _exit(good && tide_pool_destroy(pool) == TIDE_OK ? 0 : 1);
-    }
-    expect_child_ends_well(child);
-    expect_bytes(data, 100, 1);
-    expect_ok(tide_rewind(pool, mark));
-    assert_false(reachable(data));
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -594,14 +483,9 @@ int main(void)
         TEST(one_in_n_is_guarded_and_the_others_use_their_memory_again),
         TEST(every_acquire_of_a_loop_has_its_turn),
         TEST(the_quarantine_is_bounded),
-        TEST(the_quarantine_keeps_as_many_as_the_setting_says),
-        TEST(more_live_arrays_than_mappings_are_no_failure),
         TEST(without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded),
-        TEST(without_guards_memory_does_not_grow),
         TEST(arrays_and_views_are_guarded_and_not_exported),
-        TEST(a_disabled_pool_can_be_guarded),
         TEST(compacting_leaves_guarded_arrays_alone),
-        TEST(a_child_has_guards_of_its_own),
         TEST(threads_share_the_quarantine),
     };
     forms_prepare_all();

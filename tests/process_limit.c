@@ -16,8 +16,6 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/device/limit.h"
-
 static tide_limit_statistics limit_stats(void)
 {
     tide_limit_statistics stats;
@@ -325,48 +323,6 @@ static void the_function_may_use_other_pools(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static int for_first, for_second; /* what the two functions are to get */
-static unsigned torn;
-static bool over;
-
-static bool is_first(size_t bytes, size_t wanted, void *user)
-{
-    (void)bytes, (void)wanted;
-    torn += user != &for_first;
-    return false;
-}
-
-static bool is_second(size_t bytes, size_t wanted, void *user)
-{
-    (void)bytes, (void)wanted;
-    torn += user != &for_second;
-    return false;
-}
-
-static void *set_both_in_turn(void *unused)
-{
-    const tide_limit_options options[] = {
-        {.soft_bytes = 1, .function = is_first, .user = &for_first},
-        {.soft_bytes = 1, .function = is_second, .user = &for_second}};
-    for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++)
-        (void)tide_limit_set(&options[i % 2]);
-    return unused;
-}
-
-/* Each function gets what was set with it, however the two threads meet. */
-static void a_function_gets_what_was_set_with_it(void **state)
-{
-    (void)state;
-    pthread_t setter;
-    assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, NULL), 0);
-    for (size_t i = 0; i < scaled(400000, 20000); i++)
-        tide_limit_ask(1000);
-    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
-    pthread_join(setter, NULL);
-    expect_ok(tide_limit_set(NULL));
-    assert_int_equal(torn, 0);
-}
-
 static void limits_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -399,7 +355,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(who_never_gives_is_asked_sixteen_times),
     cmocka_unit_test(the_function_may_use_other_pools),
     cmocka_unit_test(what_failed_is_no_peak),
-    cmocka_unit_test(a_function_gets_what_was_set_with_it),
     cmocka_unit_test(limits_that_make_no_sense_are_refused),
 };
 

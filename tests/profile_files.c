@@ -656,55 +656,6 @@ static void a_file_cut_short_anywhere_is_refused(void **state)
     free(real.bytes);
 }
 
-/* A type that there is; of dispatches also a key. */
-static bool is_told_of(const tide_site *site, tide_type type)
-{
-    if (type >= TIDE_KEY_FIRST)
-        return site->kind == TIDE_KIND_DISPATCH && type - TIDE_KEY_FIRST < TIDE_TYPE_LIMIT;
-    return tide_type_name(type) != NULL;
-}
-
-/* Asks for every site, of which anything may be said now. */
-static bool ask(tide_site *site, void *user)
-{
-    tide_site_profile prior;
-    if (prior_of(site, &prior)) {
-        ++*(unsigned *)user;
-        assert_true(prior.scopes != 0 && prior.type_count <= TIDE_PROFILE_TYPES &&
-                    prior.pattern_count <= TIDE_PROFILE_PATTERNS);
-        for (uint32_t i = 0; i < prior.type_count; i++)
-            assert_true(is_told_of(site, prior.types[i].type));
-    }
-    return true;
-}
-
-/* A bit that flips may go unseen, for there are no checksums: but it does no harm. */
-static void a_flipped_bit_is_refused_or_harmless(void **state)
-{
-    (void)state;
-    const char *path = path_of("flipped");
-    text real = real_file();
-    unsigned taken = 0, refused = 0, asked = 0;
-    load_witness(NULL);
-    size_t stride = scaled(1000, 1) >= 1000 ? 1 : 7;
-    for (size_t bit = 0; bit < 8 * real.length; bit += stride) {
-        real.bytes[bit / 8] ^= (char)(1 << bit % 8);
-        write_bytes(path, real.bytes, real.length);
-        if (tide_profile_merge(path) == TIDE_OK) {
-            tide_site_each(ask, &asked);
-            taken++;
-            load_witness(NULL);
-        } else {
-            assert_int_equal(tide_error_status(), TIDE_ERROR_FILE);
-            expect_witness();
-            refused++;
-        }
-        real.bytes[bit / 8] ^= (char)(1 << bit % 8);
-    }
-    assert_true(taken > 0 && refused > 0 && asked > 0);
-    free(real.bytes);
-}
-
 /* Writes a head, so many times a line with a number in it, and a tail. */
 static const char *write_many(const char *name, const char *head, const char *line, unsigned times,
                               const char *tail)
@@ -846,83 +797,6 @@ static void a_text_or_stream_that_cannot_be_is_refused(void **state)
     (void)fclose(full);
 }
 
-/* ---- without memory ---------------------------------------------------------------------- */
-
-static _Thread_local unsigned allocations, failing;
-static _Thread_local bool for_ever;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    allocations++;
-    return allocations == failing || (for_ever && allocations > failing);
-}
-
-/* By way of memory, which is not refused for being short. */
-static tide_status send(const char *path)
-{
-    (void)path;
-    FILE *nowhere = fopen("/dev/null", "w");
-    tide_status status = tide_profile_write(nowhere);
-    (void)fclose(nowhere);
-    return status;
-}
-
-static tide_status receive(const char *words)
-{
-    return tide_profile_read(words, strlen(words), true);
-}
-
-/* With each allocation failing in turn; the number of allocations there are. */
-static unsigned fail_each(tide_status (*call)(const char *path), const char *path)
-{
-    tide_status status = TIDE_ERROR_MEMORY;
-    for (failing = 1; status != TIDE_OK; failing++) {
-        allocations = 0;
-        set_memory_fault(fail_nth);
-        status = call(path);
-        set_memory_fault(NULL);
-        assert_int_equal(status, allocations < failing ? TIDE_OK : TIDE_ERROR_MEMORY);
-        if (status != TIDE_OK)
-            expect_witness();
-    }
-    return failing - 2;
-}
-
-static void without_memory_nothing_changes(void **state)
-{
-    (void)state;
-    text real = real_file(), saved;
-    const char *from = path_of("real"), *to = path_of("poor");
-    load_witness(NULL);
-    for (int i = 0; i < 2; i++) {
-        for_ever = i == 1;
-        assert_true(fail_each(tide_profile_merge, from) > 10);
-        load_witness(NULL);
-        assert_true(fail_each(tide_profile_load, from) > 10);
-        run_program(5);
-        load_witness(NULL);
-        run_program(5);
-        write_bytes(to, "as it was", 9);
-        unsigned before = files_in_folder();
-        allocations = 0;
-        failing = 3;
-        set_memory_fault(fail_nth);
-        expect_status(tide_profile_save(to), TIDE_ERROR_MEMORY);
-        set_memory_fault(NULL);
-        saved = read_text(to);
-        assert_string_equal(saved.bytes, "as it was");
-        free(saved.bytes);
-        assert_true(fail_each(tide_profile_save, to) > 10);
-        assert_int_equal(files_in_folder(), before);
-        load_witness(NULL);
-        assert_true(fail_each(send, NULL) > 5);
-        assert_true(fail_each(receive, one_site("sent", 0, "", "", 9)) > 5);
-        load_witness(NULL);
-    }
-    free(real.bytes);
-}
-
 /* ---- threads ----------------------------------------------------------------------------- */
 
 struct busy {
@@ -1018,11 +892,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_scopes_set_is_ascending_in_this_process, start_anew),
     cmocka_unit_test_setup(bad_text_is_refused_with_line_and_reason, load_witness),
     cmocka_unit_test_setup(a_file_cut_short_anywhere_is_refused, load_witness),
-    cmocka_unit_test_setup(a_flipped_bit_is_refused_or_harmless, load_witness),
     cmocka_unit_test_setup(a_file_too_large_is_refused, load_witness),
     cmocka_unit_test_setup(what_is_saved_of_long_names_can_be_loaded, load_witness),
     cmocka_unit_test_setup(a_path_that_cannot_be_is_refused, load_witness),
-    cmocka_unit_test_setup(without_memory_nothing_changes, load_witness),
     cmocka_unit_test_setup(threads_may_save_and_load_at_once, load_witness),
     cmocka_unit_test_setup(the_page_shows_patterns_in_words, start_anew),
 };

@@ -94,16 +94,6 @@ static void *fill_own_pool(void *state)
     return NULL;
 }
 
-/* Its pool still has a mark and live arrays. */
-static void *end_with_a_mark_open(void *state)
-{
-    fill_own_pool(state);
-    tide_pool *pool = tide_pool_local();
-    tide_checkpoint(pool);
-    tide_acquire(pool, double, 100000);
-    return NULL;
-}
-
 static pthread_key_t late_key;
 
 static void use_the_pool_late(void *state)
@@ -140,12 +130,6 @@ static void a_thousand_threads_leave_nothing_behind(void **state)
 {
     (void)state;
     expect_no_growth(fill_own_pool);
-}
-
-static void a_thread_that_leaves_a_mark_open_leaves_nothing_behind(void **state)
-{
-    (void)state;
-    expect_no_growth(end_with_a_mark_open);
 }
 
 static void a_pool_used_in_a_late_destructor_leaves_nothing_behind(void **state)
@@ -386,37 +370,6 @@ static void a_pool_can_be_handed_over(const scene *s)
     assert_int_equal(i.refused, 0);
 }
 
-struct moved_scope {
-    tide_pool *pool;
-    tide_mark mark;
-    uint8_t *data;
-    tide_status rewound;
-    size_t live;
-};
-
-static void *rewind_elsewhere(void *state)
-{
-    struct moved_scope *moved = state;
-    tide_pool_adopt(moved->pool);
-    moved->rewound = tide_rewind(moved->pool, moved->mark);
-    moved->live = tide_pool_active(moved->pool, TIDE_F64);
-    return NULL;
-}
-
-static void a_mark_moves_with_its_pool(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    struct moved_scope moved = {.pool = pool, .mark = tide_checkpoint(pool)};
-    take(pool, TIDE_F64, 10, 1);
-    run_thread(rewind_elsewhere, &moved);
-    expect_ok(moved.rewound);
-    assert_int_equal(moved.live, 0);
-    expect_ok(tide_pool_adopt(pool));
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void *fail_here(void *state)
 {
     tide_acquire_type(NULL, TIDE_F64, 1);
@@ -443,12 +396,10 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_thread_has_a_pool_of_its_own),
     cmocka_unit_test(a_thousand_threads_leave_nothing_behind),
-    cmocka_unit_test(a_thread_that_leaves_a_mark_open_leaves_nothing_behind),
     cmocka_unit_test(a_pool_used_in_a_late_destructor_leaves_nothing_behind),
     cmocka_unit_test(threads_work_side_by_side),
     cmocka_unit_test(threads_that_meet_a_type_at_once_agree_on_it),
     cmocka_unit_test(a_site_changes_plans_while_its_scopes_run),
-    cmocka_unit_test(a_mark_moves_with_its_pool),
     cmocka_unit_test(an_error_message_belongs_to_its_thread),
 };
 

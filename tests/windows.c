@@ -327,56 +327,6 @@ static void a_reset_closes_the_window_and_forgets(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- plans under observation ------------------------------------------------------------- */
-
-static unsigned first_code, second_code;
-
-static void *acquire_first(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
-                           tide_site *site)
-{
-    first_code += plan->tier == TIDE_TIER_COMPILED;
-    return tide_plans_general[TIDE_KIND_ACQUIRE].acquire(pool, type, n, plan, site);
-}
-
-static void *acquire_second(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
-                            tide_site *site)
-{
-    second_code += plan->tier == TIDE_TIER_COMPILED;
-    return tide_plans_general[TIDE_KIND_ACQUIRE].acquire(pool, type, n, plan, site);
-}
-
-static void a_plan_whose_code_is_taken_away_is_observed_on(void **state)
-{
-    (void)state;
-    static const tide_type types[] = {TIDE_F64};
-    static tide_plan plan = {.acquire = acquire_first,
-                             .kind = TIDE_KIND_ACQUIRE,
-                             .tier = TIDE_TIER_COMPILED,
-                             .type_count = 1,
-                             .types = types};
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = site_of_kind(TIDE_KIND_ACQUIRE, "code", pool);
-    tide_site_information info;
-    tide_registry_lock();
-    site->record->compiled = &plan;
-    tide_registry_unlock();
-    open_window(site, 4);
-    use_times(site, pool, 2);
-    expect_ok(tide_site_info(site, &info));
-    assert_int_equal(info.tier, TIDE_TIER_COMPILED); /* what is in force, not who looks at it */
-    assert_int_equal(info.type_count, 1);
-    assert_int_equal(first_code, 2);
-    __atomic_store_n(&plan.acquire, acquire_second, __ATOMIC_RELAXED);
-    use_times(site, pool, 2);
-    assert_ptr_equal(site->plan, &plan);
-    assert_int_equal(first_code, 2);
-    assert_int_equal(second_code, 2);
-    tide_site_profile profile = take_window(site);
-    expect_uses(site, &profile, 4);
-    expect_ok(tide_site_reset(site));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- what is not counted ----------------------------------------------------------------- */
 
 /* A use that fails. */
@@ -489,43 +439,6 @@ static void threads_fill_a_window_exactly(void **state)
         assert_int_equal(filled, 1);
         tide_site_profile profile = take_window(crew.site);
         expect_uses(crew.site, &profile, uses);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void *reopen_and_take(void *state)
-{
-    struct crew *crew = state;
-    while (!__atomic_load_n(&crew->stop, __ATOMIC_RELAXED)) {
-        tide_site_profile profile;
-        tide_registry_lock();
-        if (!tide_window_open(crew->site) && tide_window_begin(crew->site, 20))
-            tide_site_publish(crew->site);
-        tide_window_take(crew->site, &profile);
-        tide_registry_unlock();
-        crew->taken += profile.scopes;
-    }
-    return NULL;
-}
-
-/* Nothing is lost between readers that take and threads that count, and nothing is made up. */
-static void windows_come_and_go_while_threads_run(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind)
-    {
-        struct crew crew = {.site = site_of_kind(kind, "churn", pool), .uses = scaled(3000, 300)};
-        open_window(crew.site, 20);
-        run_crew(&crew, reopen_and_take);
-        crew.taken += take_window(crew.site).scopes;
-        tide_registry_lock();
-        tide_window_end(crew.site);
-        tide_registry_unlock();
-        assert_ptr_equal(crew.site->plan, &tide_plans_general[kind]);
-        tide_site_profile total = profile_of(crew.site);
-        assert_true(crew.taken > 0);
-        expect_uses(crew.site, &total, crew.taken);
     }
     expect_ok(tide_pool_destroy(pool));
 }
@@ -648,32 +561,6 @@ static bool fail_nth(size_t bytes)
     return ++allocations >= failing;
 }
 
-static void without_memory_nothing_is_observed_and_nothing_breaks(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind)
-    {
-        bool begun = false;
-        for (failing = 1; !begun; failing++) {
-            tide_site *site = site_of_kind(kind, "poor", pool);
-            expect_ok(tide_site_reset(site));
-            allocations = 0;
-            tide_registry_lock();
-            set_memory_fault(fail_nth);
-            begun = tide_window_begin(site, 3);
-            tide_site_publish(site);
-            set_memory_fault(NULL);
-            assert_true(begun == tide_window_open(site));
-            tide_registry_unlock();
-            use_times(site, pool, 4);
-            assert_ptr_equal(site->plan, &tide_plans_general[kind]);
-            assert_int_equal(samples_of(site), begun ? 3 : 0);
-        }
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void *use_without_memory(void *state)
 {
     struct crew *crew = state;
@@ -743,27 +630,6 @@ static void adding_weighs_and_matches(void **state)
     assert_true(much.scopes == UINT64_MAX);
 }
 
-/* Of types that are as frequent the one with the smaller number stays, in whatever order they
- * come. */
-static void adding_does_not_depend_on_order(void **state)
-{
-    (void)state;
-    tide_site_profile up = {.scopes = 40}, down = {.scopes = 40}, empty = {0};
-    for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
-        up.types[up.type_count++] = (tide_profile_type){1 + i, 1, 1, 1};
-        down.types[down.type_count++] = (tide_profile_type){9 + i, 1, 1, 1};
-    }
-    tide_site_profile one = up, other = empty;
-    tide_profile_add(&one, &down, 1);
-    tide_profile_add(&other, &down, 1);
-    tide_profile_add(&other, &up, 1);
-    assert_memory_equal(&one, &other, sizeof one);
-    assert_int_equal(one.type_count, TIDE_PROFILE_TYPES);
-    assert_int_equal(one.other, 8);
-    assert_int_equal(one.types[0].type, 9); /* twice */
-    assert_int_equal(one.types[TIDE_PROFILE_TYPES - 1].type, 8);
-}
-
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_window_closes_by_itself_after_so_many_uses),
     cmocka_unit_test(windows_follow_each_other),
@@ -771,18 +637,14 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(observing_everything_does_not_end_with_a_window),
     cmocka_unit_test(a_scope_that_outlasts_its_window_is_not_counted),
     cmocka_unit_test(a_reset_closes_the_window_and_forgets),
-    cmocka_unit_test(a_plan_whose_code_is_taken_away_is_observed_on),
     cmocka_unit_test(refused_uses_leave_no_trace_but_use_the_window_up),
     cmocka_unit_test(threads_fill_a_window_exactly),
-    cmocka_unit_test(windows_come_and_go_while_threads_run),
     cmocka_unit_test(later_windows_have_room_for_other_types),
     cmocka_unit_test(patterns_beyond_the_places_count_as_others),
     cmocka_unit_test(a_scopes_pattern_is_its_set_of_types),
     cmocka_unit_test(a_table_plan_is_read_as_well),
-    cmocka_unit_test(without_memory_nothing_is_observed_and_nothing_breaks),
     cmocka_unit_test(without_memory_for_shards_uses_are_counted),
     cmocka_unit_test(adding_weighs_and_matches),
-    cmocka_unit_test(adding_does_not_depend_on_order),
 };
 
 /* Windows are opened by hand here, not by what the library learns. */

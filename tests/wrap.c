@@ -163,31 +163,6 @@ static void what_is_refused_is_given_back_at_once(const scene *s)
     assert_int_equal(outside.deleted, 4);
 }
 
-static void wrap_without_memory(tide_pool *pool, void *state)
-{
-    struct outside *outside = state;
-    for (size_t n = 0;; n++) {
-        tide_array_source source = source_of(outside);
-        fail_allocation(n, false);
-        tide_array *array = tide_array_wrap(pool, &source);
-        bool failed = allocation_failed();
-        assert_int_equal(outside->deleted, array == NULL);
-        CHECK_POOL(pool);
-        if (array != NULL && !failed)
-            break;
-        if (array != NULL) /* with a header but no guard page, say */
-            return;
-        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    }
-}
-
-static void without_memory_it_is_given_back_at_once(const scene *s)
-{
-    struct outside outside;
-    form_run(s->form, s->pool, wrap_without_memory, &outside);
-    assert_int_equal(outside.deleted, 1);
-}
-
 static tide_pool *busy;
 
 static void use_the_pool(void *data, void *context)
@@ -224,7 +199,6 @@ static const form_case cases[] = {
     CASE(the_last_taken_is_given_back_first),
     CASE(any_type_and_strides_with_a_deleter_or_without),
     CASE(what_is_refused_is_given_back_at_once),
-    CASE(without_memory_it_is_given_back_at_once),
     CASE(a_deleter_may_use_any_pool_but_this_one),
 };
 
