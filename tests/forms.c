@@ -15,7 +15,6 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "jit/stager/locate.h"
 #include "runtime/pool/core.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
@@ -48,9 +47,8 @@ void note(const char *format, ...)
 bool have_stager(void)
 {
     static int have = -1;
-    char path[512], error[512];
     if (have < 0)
-        have = tide_locate_stager(path, sizeof path, error, sizeof error);
+        have = stager_is_there();
     return have != 0;
 }
 

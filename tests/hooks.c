@@ -7,6 +7,7 @@
 
 #include <tidepool/tune.h>
 
+#include "jit/stager/locate.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/test_hooks.h"
 
@@ -55,4 +56,10 @@ void set_either(const char *name, double value)
 void set_strict_counting(bool strict)
 {
     tide_os_strict_always = strict;
+}
+
+bool stager_is_there(void)
+{
+    char path[TIDE_LOCATE_PATH], error[512];
+    return tide_locate_stager(path, sizeof path, error, sizeof error);
 }

@@ -25,6 +25,9 @@ double get_constant(const char *name);
 /* A constant, or else a setting. */
 void set_either(const char *name, double value);
 
+/* Is there a program that compiles sites? */
+bool stager_is_there(void);
+
 /* The library behaves as on a system that counts whatever may be written. */
 void set_strict_counting(bool strict);
 

@@ -10,7 +10,7 @@
 #include <tidepool/tune.h>
 
 #include "interpret.h"
-#include "jit/stager/locate.h"
+#include "tests/hooks.h"
 
 typedef void enter_function(struct machine *machine, struct frame *frame);
 
@@ -271,8 +271,7 @@ static void pin_site(enum form form, unsigned menu, tide_tier tier)
 
 bool machine_can_compile(void)
 {
-    char path[512], error[512];
-    return tide_locate_stager(path, sizeof path, error, sizeof error);
+    return stager_is_there();
 }
 
 static void prepare_compiled(void)
@@ -315,13 +314,10 @@ uint64_t machine_compiled_runs(void)
     return runs;
 }
 
-void machine_watch_sites(struct machine *machine)
+void machine_pin_observed(void)
 {
-    for (unsigned menu = 0; menu < MENU_COUNT; menu++) {
-        machine->watch.sites[menu] = found_sites[FORM_OBSERVED][menu];
-        watch_reset(&machine->watch, menu);
+    for (unsigned menu = 0; menu < MENU_COUNT; menu++)
         pin_site(FORM_OBSERVED, menu, menu % 2 != 0 ? TIDE_TIER_TABLE : TIDE_TIER_FULL);
-    }
 }
 
 /* Only sites of the observed form change plans under way: the others are what their names say. */
@@ -331,6 +327,6 @@ void machine_repin(struct machine *machine, const struct operation *op)
         return;
     unsigned menu = op->a % MENU_COUNT;
     if (op->b % 3 == 2)
-        watch_reset(&machine->watch, menu);
+        require(tide_site_reset(found_sites[FORM_OBSERVED][menu]) == TIDE_OK, "reset");
     pin_site(FORM_OBSERVED, menu, op->b % 3 == 1 ? TIDE_TIER_TABLE : TIDE_TIER_FULL);
 }

@@ -7,7 +7,6 @@
 #include <tidepool/array.h>
 
 #include "interpret.h"
-#include "runtime/pool/row.h"
 #include "tests/hooks.h"
 
 enum { BYTES_MAX = 4 << 20 };
@@ -56,8 +55,7 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
     place->data = data;
     if (!place_intact(place))
         oracle_wrong(oracle, "a grown %s lost its elements", model_types[live->type].name);
-    const tide_row *row = &oracle->pool->core->rows.by_type[model_types[live->type].id];
-    place->guarded = row->records[live->place].guard != NULL;
+    place->guarded = oracle_sees_guard(oracle, live->type, live->place);
     oracle->allocations += moved;
     oracle->releases += moved;
     if (moved || bytes > place->room)

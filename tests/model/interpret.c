@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/limit.h>
 #include <tidepool/profile.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
@@ -17,8 +18,6 @@
 #else
 #define RUNNING_ON_VALGRIND 0
 #endif
-
-#include "runtime/pool/shell.h"
 
 /* ---- what can be seen ------------------------------------------------------------------- */
 
@@ -43,8 +42,6 @@ static void observe(struct machine *machine)
     if (machine_failed(machine))
         return;
     oracle_check(oracle);
-    cache_check(&machine->cache, oracle);
-    soft_check(&machine->soft);
     struct trace *trace = machine->trace;
     if (trace->count == TRACE_MAX || machine_failed(machine))
         return;
@@ -131,9 +128,6 @@ bool machine_after(struct machine *machine, struct frame *frame, enum outcome ou
     machine->frame = frame->outer;
     if (machine_failed(machine))
         return false;
-    if (machine->form == FORM_OBSERVED)
-        watch_leave(&machine->watch, &machine->oracle, (unsigned)(frame->menu - model_menus),
-                    frame->level);
     oracle_close(&machine->oracle, frame->level);
     if (!turns)
         observe(machine);
@@ -300,19 +294,25 @@ static void prepare_memory(struct machine *machine, const struct pool_choice *ch
     enum { ALIGNED = 16384 }; /* the same pieces in each form, whatever the types' alignment */
     if (choice->memory_bytes != 0)
         machine->memory = aligned_alloc(ALIGNED, choice->memory_bytes);
-    machine->cache.buffers = tide_buffers_create(NULL, NULL);
-    machine->cache.of_pool = choice->buffers;
-    if ((choice->memory_bytes != 0 && machine->memory == NULL) || machine->cache.buffers == NULL)
+    if (choice->buffers)
+        machine->buffers = tide_buffers_create(NULL, NULL);
+    tide_limit_statistics now;
+    if ((choice->memory_bytes != 0 && machine->memory == NULL) ||
+        choice->buffers != (machine->buffers != NULL) || tide_limit_stats(&now) != TIDE_OK)
         abort();
-    soft_begin(&machine->soft, &machine->oracle, &machine->cache, choice);
+    size_t most = choice->process_bytes != 0 ? now.bytes_held + choice->process_bytes : 0;
+    if (tide_limit_set(&(tide_limit_options){.hard_bytes = most}) != TIDE_OK)
+        abort();
 }
 
 static void return_memory(struct machine *machine)
 {
-    soft_end(&machine->soft);
+    if (tide_limit_set(NULL) != TIDE_OK)
+        oracle_wrong(&machine->oracle, "tide_limit_set: %s", tide_error_message());
     if (machine_failed(machine))
         return;
-    cache_end(&machine->cache, &machine->oracle);
+    if (tide_buffers_destroy(machine->buffers) != TIDE_OK)
+        oracle_wrong(&machine->oracle, "tide_buffers_destroy: %s", tide_error_message());
     free(machine->memory);
 }
 
@@ -322,7 +322,7 @@ static tide_pool *make_pool(const struct machine *machine, const struct pool_cho
                                  .limit_bytes = choice->limit_bytes,
                                  .memory = machine->memory,
                                  .memory_bytes = choice->memory_bytes,
-                                 .buffers = choice->buffers ? machine->cache.buffers : NULL,
+                                 .buffers = machine->buffers,
                                  .check = choice->check,
                                  .disabled = choice->disabled};
     return tide_pool_create(&options);
@@ -335,7 +335,8 @@ static void begin(struct machine *machine, const struct program *program, enum p
     if (choice.check == TIDE_CHECK_GUARD)
         empty_quarantine();
     if (choice.check != TIDE_CHECK_NONE)
-        tide_shells_trim(TIDE_SHELLS_ALL); /* it takes one, and leaves none to the next form */
+        tide_pool_trim(tide_pool_local(),
+                       TIDE_ALL_TYPES); /* it takes a kept pool, and leaves none */
     set_constant("compact_gain", GAIN);
     tide_tune_set("trim_after", choice.trim_after);
     set_constant("exchange", choice.exchange_all ? 0 : EXCHANGE);
@@ -370,10 +371,6 @@ static void begin(struct machine *machine, const struct program *program, enum p
 static void finish(struct machine *machine)
 {
     struct oracle *oracle = &machine->oracle;
-    if (machine->form == FORM_OBSERVED)
-        watch_compare(&machine->watch, oracle);
-    if (machine_failed(machine))
-        return;
     tide_status expected = oracle->level_count > 0 ? TIDE_ERROR_STATE : TIDE_OK;
     oracle_verify(oracle);
     tide_status status = tide_pool_destroy(machine->pool);
@@ -402,7 +399,7 @@ size_t model_run_form(const struct program *program, enum form form, enum plant 
     struct frame root = {0};
     tide_profile_observe(form == FORM_OBSERVED);
     if (form == FORM_OBSERVED)
-        machine_watch_sites(machine);
+        machine_pin_observed();
     if (!machine_failed(machine))
         interpret_in(machine, &root);
     finish(machine);

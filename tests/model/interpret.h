@@ -11,11 +11,8 @@
 
 #include <tidepool/buffers.h>
 
-#include "cache.h"
 #include "oracle.h"
 #include "program.h"
-#include "runtime/base/error.h"
-#include "watch.h"
 
 /* What can be seen after an operation. The same in every form. */
 struct observation {
@@ -74,11 +71,9 @@ struct machine {
     size_t next, end; /* the operations still to be done */
     enum form form;
     tide_pool *pool;
-    void *memory; /* that the pool lies in, or NULL */
-    struct cache cache;
-    struct soft soft;
+    void *memory;          /* that the pool lies in, or NULL */
+    tide_buffers *buffers; /* that its slots are taken from, or NULL */
     struct oracle oracle;
-    struct watch watch;  /* of the observed form */
     struct frame *frame; /* innermost            */
     size_t depth;        /* frames    */
     struct kept_mark marks[MARKS];
@@ -100,10 +95,11 @@ enum outcome machine_inside(struct machine *machine, struct frame *frame, void *
 /* Called when the scope has ended. True when it turns and is to be opened again. */
 bool machine_after(struct machine *machine, struct frame *frame, enum outcome outcome);
 
-/* Pins the sites of the forms that have sites; once for a process. Then, for each program, shows
- * the watch its sites. */
+/* Pins the sites of the forms that have sites; once for a process. */
 void machine_prepare_sites(void);
-void machine_watch_sites(struct machine *machine);
+
+/* Before each program in the observed form: its sites are at the plans they begin with. */
+void machine_pin_observed(void);
 
 /* Is there a stager? And how often did compiled code run? */
 bool machine_can_compile(void);

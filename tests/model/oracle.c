@@ -45,6 +45,21 @@ void oracle_end(struct oracle *oracle)
     arrays_end(oracle);
 }
 
+static const tide_row *row_of(const struct oracle *oracle, unsigned type)
+{
+    return &oracle->pool->core->rows.by_type[model_types[type].id];
+}
+
+size_t oracle_sees_slot(const struct oracle *oracle, unsigned type, const tide_array *array)
+{
+    return (size_t)(array->slot - row_of(oracle, type)->slots);
+}
+
+bool oracle_sees_guard(const struct oracle *oracle, unsigned type, size_t place)
+{
+    return row_of(oracle, type)->records[place].guard != NULL;
+}
+
 void oracle_wrong(struct oracle *oracle, const char *format, ...)
 {
     if (oracle->wrong[0] != '\0')

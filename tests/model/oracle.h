@@ -18,12 +18,10 @@
 /* A mistake put into the oracle on purpose: the way to show that mistakes are found. */
 enum plant {
     PLANT_NOTHING,
-    PLANT_LEAK,   /* forgets levels that were left open when it closes an outer one */
-    PLANT_STALE,  /* takes a mark for good that has been rewound                    */
-    PLANT_CRASH,  /* dies of a second array of more than 99 bytes                   */
-    PLANT_FORM,   /* sees another status when a scope made of marks turns           */
-    PLANT_DIRTY,  /* sees a byte of somebody else in a buffer of more than 99 bytes */
-    PLANT_UNASKED /* forgets that the program was asked for memory                 */
+    PLANT_LEAK,  /* forgets levels that were left open when it closes an outer one */
+    PLANT_STALE, /* takes a mark for good that has been rewound                    */
+    PLANT_CRASH, /* dies of a second array of more than 99 bytes                   */
+    PLANT_FORM   /* sees another status when a scope made of marks turns           */
 };
 
 /* One array's place in its row: live, or free with what is known of its memory. */
@@ -255,6 +253,10 @@ void oracle_check_apart(struct oracle *oracle, const struct live *live);
 
 /* A live array has another shape. */
 void oracle_reshaped(struct oracle *oracle, const struct live *live);
+
+/* What the pool itself says: the place of an array's slot; is it guarded there? */
+size_t oracle_sees_slot(const struct oracle *oracle, unsigned type, const tide_array *array);
+bool oracle_sees_guard(const struct oracle *oracle, unsigned type, size_t place);
 
 /* Would this acquire be served from memory that is already there? */
 bool oracle_serves(const struct oracle *oracle, unsigned type, size_t n);

@@ -9,8 +9,6 @@
 #include <tidepool/array.h>
 #include <tidepool/dlpack.h>
 
-#include "runtime/pool/row.h"
-
 /* ---- seats ------------------------------------------------------------------------------ */
 
 void seats_forget(struct row *row, size_t from)
@@ -157,10 +155,9 @@ void oracle_array(struct oracle *oracle, unsigned type, tide_array *array,
                   const struct shape *shape, enum content content)
 {
     size_t place = oracle->rows[type].live;
-    const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
-    if (array->slot != theirs->slots + place)
-        oracle_wrong(oracle, "the header of %s is of place %td, must be %zu",
-                     model_types[type].name, array->slot - theirs->slots, place);
+    if (oracle_sees_slot(oracle, type, array) != place)
+        oracle_wrong(oracle, "the header of %s is of place %zu, must be %zu",
+                     model_types[type].name, oracle_sees_slot(oracle, type, array), place);
     oracle_acquired(oracle, type, array->tensor.data, shape_length(shape), content);
     if (oracle->wrong[0] != '\0')
         return;

@@ -50,16 +50,6 @@ static enum operation_code code_of(uint8_t byte)
     return code;
 }
 
-/* Half of what the process may hold; where slots are buffers, some. */
-static void choice_soft(struct pool_choice *choice, uint8_t byte)
-{
-    enum { SOME = 128 << 10 };
-    if ((byte & 2) == 0 || !(choice->buffers || choice->process_bytes != 0))
-        return;
-    choice->soft_bytes = choice->buffers ? SOME : choice->process_bytes / 2;
-    choice->soft_stubborn = (byte & 12) == 12;
-}
-
 struct pool_choice program_pool(const struct program *program)
 {
     struct pool_choice choice = {
@@ -82,7 +72,6 @@ struct pool_choice program_pool(const struct program *program)
         choice.process_bytes = (size_t)(program->bytes[1] - 95) * 16384;
     else
         choice.buffers = program->bytes[1] >= 64;
-    choice_soft(&choice, program->bytes[1]);
     if (choice.memory_bytes != 0 && choice.check == TIDE_CHECK_GUARD)
         choice.check = TIDE_CHECK_POISON; /* as the library does */
     return choice;
@@ -280,9 +269,6 @@ static void print_pool(const struct program *program, FILE *out)
         fprintf(out, " process limit %zu bytes", choice.process_bytes);
     if (choice.buffers)
         fputs(" of buffers", out);
-    if (choice.soft_bytes != 0)
-        fprintf(out, " soft limit %zu bytes%s", choice.soft_bytes,
-                choice.soft_stubborn ? " stubborn" : "");
     fputc('\n', out);
 }
 

@@ -17,13 +17,12 @@
 /* Name, and how many of the 256 values of the first byte mean it. What is new is cut from the tail
  * of what was there, so that old programs, written with the smallest values, keep their meaning. */
 #define MODEL_OPERATIONS(X)                                                                  \
-    X(ACQUIRE, "acquire", 36)                                                                \
-    X(BUFFER, "buffer", 10) /* a cached buffer, perhaps zeroed: acquire, release, trim */    \
-    X(ARRAY, "array", 20)   /* acquire an N-D array               */                         \
-    X(VIEW, "view", 12)     /* a part or another shape of an array */                        \
-    X(WRITE, "write", 14)   /* change a live array, or grow it    */                         \
-    X(EXPORT, "export", 4)  /* hand an array to a consumer        */                         \
-    X(ENTER, "enter", 34)   /* open a scope of the form under test */                        \
+    X(ACQUIRE, "acquire", 46)                                                                \
+    X(ARRAY, "array", 20)  /* acquire an N-D array               */                          \
+    X(VIEW, "view", 12)    /* a part or another shape of an array */                         \
+    X(WRITE, "write", 14)  /* change a live array, or grow it    */                          \
+    X(EXPORT, "export", 4) /* hand an array to a consumer        */                          \
+    X(ENTER, "enter", 34)  /* open a scope of the form under test */                         \
     X(LEAVE, "leave", 32)                                                                    \
     X(TURN, "turn", 14) /* leave and enter again; next round of a loop */                    \
     X(LEAK, "leak", 6)  /* longjmp out of scopes, which are skipped */                       \
@@ -96,8 +95,6 @@ struct pool_choice {
     size_t memory_bytes;  /* of the program's that slots lie in; 0: none                 */
     size_t process_bytes; /* that the process may hold more than it does now; 0: no limit */
     bool buffers;         /* slots are taken from a cache                               */
-    size_t soft_bytes;    /* the same, beyond which the program is asked; 0: never        */
-    bool soft_stubborn;   /* it says each time that it has more to give, and gives nothing */
 };
 
 struct pool_choice program_pool(const struct program *program);

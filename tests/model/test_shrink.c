@@ -90,30 +90,6 @@ static void a_difference_between_forms_is_found(void **state)
     assert_non_null(strstr(wrong, "in another form"));
 }
 
-/* Somebody else's byte needs a buffer that is to be zero beside another one. */
-static void a_dirty_buffer_is_found(void **state)
-{
-    (void)state;
-    uint8_t bytes[PROGRAM_BYTES];
-    char wrong[640];
-    size_t length = hunt(PLANT_DIRTY, 1u << FORM_FULL, bytes, wrong);
-    assert_in_range(operations(bytes, length), 2, HANDFUL);
-    assert_int_equal(count_of(bytes, length, OPERATION_BUFFER), 2);
-    assert_non_null(strstr(wrong, "not all zero"));
-}
-
-/* More than the soft limit needs a call that takes memory, in a process that has one. */
-static void a_soft_limit_that_asks_nobody_is_found(void **state)
-{
-    (void)state;
-    uint8_t bytes[PROGRAM_BYTES];
-    char wrong[640];
-    size_t length = hunt(PLANT_UNASKED, 1u << FORM_FULL, bytes, wrong);
-    assert_in_range(operations(bytes, length), 1, 4 * HANDFUL);
-    assert_int_not_equal(program_pool(&(struct program){bytes, length}).soft_bytes, 0);
-    assert_non_null(strstr(wrong, "nobody was asked"));
-}
-
 /* Printing must not depend on what a program is, and tell of every operation. */
 static void any_bytes_are_a_program(void **state)
 {
@@ -144,8 +120,6 @@ int main(void)
         cmocka_unit_test(a_stale_mark_taken_for_good_is_found),
         cmocka_unit_test(a_crash_is_found),
         cmocka_unit_test(a_difference_between_forms_is_found),
-        cmocka_unit_test(a_dirty_buffer_is_found),
-        cmocka_unit_test(a_soft_limit_that_asks_nobody_is_found),
     };
     model_prepare(); /* each trial is a process of its own */
     return cmocka_run_group_tests(tests, NULL, NULL);
