@@ -229,41 +229,6 @@ static void views_show_the_elements_named(const scene *s)
     form_repeat(s->form, s->pool, 3, view_both_orders, NULL);
 }
 
-/* Any part that lies within a dimension of that size. */
-static void random_part(rng *random, int64_t size, int64_t *start, int64_t *extent, int64_t *step)
-{
-    *start = (int64_t)rng_below(random, (uint64_t)size);
-    *step = (int64_t)rng_below(random, 7) - 3;
-    int64_t room = *step > 0   ? (size - 1 - *start) / *step + 1
-                   : *step < 0 ? *start / -*step + 1
-                               : 4;
-    *extent = 1 + (int64_t)rng_below(random, (uint64_t)room);
-}
-
-static void view_views_of_views(tide_pool *pool, void *state)
-{
-    rng *random = state;
-    int ndim = (int)rng_below(random, 5) + 1;
-    int64_t shape[PLACES], start[PLACES], extent[PLACES], step[PLACES];
-    for (int d = 0; d < ndim; d++)
-        shape[d] = 1 + (int64_t)rng_below(random, 6);
-    tide_order order = rng_below(random, 2) == 0 ? TIDE_ROW_MAJOR : TIDE_COLUMN_MAJOR;
-    tide_array *array = take_array(pool, TIDE_I16, order, ndim, shape);
-    for (int depth = 0; depth < 4; depth++) {
-        for (int d = 0; d < ndim; d++)
-            random_part(random, array->tensor.shape[d], &start[d], &extent[d], &step[d]);
-        tide_array *view = tide_array_view(pool, array, start, extent, step);
-        expect_view(view, array, start, extent, step);
-        array = view;
-    }
-}
-
-static void views_of_views_show_the_elements_named(const scene *s)
-{
-    rng random = {1};
-    form_repeat(s->form, s->pool, 40, view_views_of_views, &random);
-}
-
 static void write_through_views(tide_pool *pool, void *state)
 {
     (void)state;
@@ -399,48 +364,6 @@ static void reshape_writes_through_both_ways_in_both_orders(const scene *s)
         form_repeat(s->form, s->pool, 2, reshape_both_ways, &order);
 }
 
-static void reshape_views(tide_pool *pool, void *state)
-{
-    (void)state;
-    tide_array *rows = TAKE(pool, TIDE_F32, 4, 6), *columns = TAKE_COLUMNS(pool, TIDE_F32, 4, 6);
-    tide_array *middle = tide_array_view(pool, rows, SHAPE(1, 0), SHAPE(2, 6), NULL);
-    tide_array *shaped = tide_array_reshape(pool, middle, 3, SHAPE(3, 2, 2));
-    expect_array(shaped, TIDE_F32, TIDE_ROW_MAJOR, 3, SHAPE(3, 2, 2));
-    assert_ptr_equal(tide_array_data(shaped), element(rows, SHAPE(1, 0)));
-    assert_ptr_equal(element(shaped, SHAPE(2, 1, 1)), element(rows, SHAPE(2, 5)));
-    middle = tide_array_view(pool, columns, SHAPE(0, 2), SHAPE(4, 3), NULL);
-    shaped = tide_array_reshape(pool, middle, 1, SHAPE(12));
-    expect_array(shaped, TIDE_F32, TIDE_COLUMN_MAJOR, 1, SHAPE(12));
-    assert_ptr_equal(element(shaped, SHAPE(11)), element(columns, SHAPE(3, 4)));
-    tide_array *one = tide_array_view(pool, rows, SHAPE(3, 5), SHAPE(1, 1), SHAPE(-1, 3));
-    expect_array(tide_array_reshape(pool, one, 0, NULL), TIDE_F32, TIDE_ROW_MAJOR, 0, NULL);
-}
-
-static void reshape_works_on_views_without_gaps(const scene *s)
-{
-    form_repeat(s->form, s->pool, 2, reshape_views, NULL);
-}
-
-static void reshape_nothing(tide_pool *pool, void *state)
-{
-    (void)state;
-    tide_array *none = TAKE(pool, TIDE_F64, 0, 3);
-    expect_array(tide_array_reshape(pool, none, 1, SHAPE(0)), TIDE_F64, TIDE_ROW_MAJOR, 1,
-                 SHAPE(0));
-    expect_array(tide_array_reshape(pool, none, 3, SHAPE(5, 0, 2)), TIDE_F64, TIDE_ROW_MAJOR, 3,
-                 SHAPE(5, 0, 2));
-    tide_array *array = TAKE(pool, TIDE_F64, 4, 6);
-    tide_array *empty = tide_array_view(pool, array, SHAPE(0, 0), SHAPE(0, 3), SHAPE(1, 2));
-    assert_true(tide_array_contiguous(empty, TIDE_ROW_MAJOR));
-    expect_array(tide_array_reshape(pool, empty, 2, SHAPE(3, 0)), TIDE_F64, TIDE_ROW_MAJOR, 2,
-                 SHAPE(3, 0));
-}
-
-static void reshape_of_empty_arrays(const scene *s)
-{
-    form_repeat(s->form, s->pool, 2, reshape_nothing, NULL);
-}
-
 static void expect_no_reshape(tide_pool *pool, const tide_array *array, int ndim,
                               const int64_t *shape, tide_status why, const char *words)
 {
@@ -527,13 +450,10 @@ static const form_case cases[] = {
     CASE(similar_takes_type_shape_and_order_from_its_model),
     CASE(similar_to_nothing_or_in_no_possible_way_is_refused),
     CASE(views_show_the_elements_named),
-    CASE(views_of_views_show_the_elements_named),
     CASE(views_write_through),
     CASE(parts_that_lie_outside_are_refused),
     CASE(headers_of_views_end_with_the_scope),
     CASE(reshape_writes_through_both_ways_in_both_orders),
-    CASE(reshape_works_on_views_without_gaps),
-    CASE(reshape_of_empty_arrays),
     CASE(reshape_refuses_what_would_not_be_the_same_elements),
     CASE(contiguous_in_which_order),
 };

@@ -146,31 +146,10 @@ static void an_inner_scope_gives_back_its_own_only(const scene *s)
     }
 }
 
-static void leave_levels_open(tide_pool *pool, void *state)
-{
-    struct producer *producers = state;
-    import(pool, &producers[0]);
-    assert_ptr_equal(tide_checkpoint(pool).pool, pool);
-    import(pool, &producers[1]);
-    take(pool, TIDE_F64, 10, 1);
-    assert_ptr_equal(tide_checkpoint(pool).pool, pool);
-    import(pool, &producers[2]);
-}
-
 static bool be_quiet(tide_report_kind kind, const char *text, void *user)
 {
     (void)kind, (void)text, (void)user;
     return false;
-}
-
-static void what_left_open_scopes_took_is_given_back_by_the_one_around_them(const scene *s)
-{
-    struct producer producers[3];
-    tide_report_set_handler(be_quiet, NULL);
-    form_run(s->form, s->pool, leave_levels_open, producers);
-    tide_report_set_handler(NULL, NULL);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(producers[i].deleted, 1);
 }
 
 static void import_and_reset(tide_pool *pool, void *state)
@@ -216,79 +195,6 @@ static void a_steady_exchange_allocates_nothing(const scene *s)
     form_repeat(s->form, s->pool, 50, import_one, &producer);
     assert_int_equal(allocations_counted(), 0);
     assert_int_equal(producer.deleted, 1);
-}
-
-/* ---- every way out of a block ---- */
-
-static int leave_early(tide_pool *pool, struct producer *producer, int how)
-{
-    for (int i = 0; i < 2; i++) {
-        TIDE_SCOPE(pool);
-        import(pool, producer);
-        if (how == 0)
-            return 0;
-        if (how == 1)
-            break;
-        if (how == 2)
-            goto out;
-        TIDE_FRAME(pool, (double, numbers, 10));
-        assert_non_null(numbers);
-        import(pool, producer + 1);
-        if (how == 3)
-            return 3;
-        TIDE_SCOPE_TYPES(pool, double);
-        import(pool, producer + 2);
-        if (how == 4)
-            continue;
-    }
-out:
-    return how;
-}
-
-static void every_way_out_of_a_block_gives_back(void **state)
-{
-    (void)state;
-    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
-    {
-        tide_pool *pool = pool_of(check);
-        for (int how = 0; how < 6; how++) {
-            struct producer producers[3] = {{.deleted = 1}, {.deleted = 1}, {.deleted = 1}};
-            assert_int_equal(leave_early(pool, producers, how), how);
-            for (int i = 0; i < 3; i++)
-                assert_int_equal(producers[i].deleted, 1);
-            assert_int_equal(stats_of(pool).log_entries, 0);
-        }
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
-static void a_loop_gives_back_at_the_end_of_each_iteration(void **state)
-{
-    (void)state;
-    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
-    {
-        tide_pool *pool = pool_of(check);
-        struct producer producers[10];
-        TIDE_LOOP(pool, i, 10)
-        {
-            for (size_t j = 0; j < i; j++)
-                assert_int_equal(producers[j].deleted, j == 4 || j % 3 != 2);
-            take(pool, TIDE_I32, 10, 1);
-            produce(&producers[i]);
-            if (i == 4)
-                import(pool, &producers[i]);
-            else if (i % 3 != 2) /* some iterations take none: what they learned must not matter */
-                assert_non_null(tide_array_import(pool, &producers[i].managed));
-            take(pool, TIDE_F64, 10, 2);
-            if (i == 7)
-                continue;
-            if (i == 9)
-                break;
-        }
-        for (size_t j = 0; j < 10; j++)
-            assert_int_equal(producers[j].deleted, j == 4 || j % 3 != 2);
-        expect_ok(tide_pool_destroy(pool));
-    }
 }
 
 static void destroying_the_pool_gives_back(void **state)
@@ -652,7 +558,6 @@ static const form_case cases[] = {
     CASE(it_is_used_without_a_copy_and_given_back_once_at_the_end),
     CASE(the_last_taken_is_given_back_first),
     CASE(an_inner_scope_gives_back_its_own_only),
-    CASE(what_left_open_scopes_took_is_given_back_by_the_one_around_them),
     CASE(a_reset_gives_everything_back),
     CASE(a_steady_exchange_allocates_nothing),
     CASE(one_pools_export_is_anothers_import),
@@ -663,8 +568,6 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(every_way_out_of_a_block_gives_back),
-    cmocka_unit_test(a_loop_gives_back_at_the_end_of_each_iteration),
     cmocka_unit_test(destroying_the_pool_gives_back),
     cmocka_unit_test(the_end_of_a_thread_gives_back),
     cmocka_unit_test(every_name_in_dlpack_has_its_type),

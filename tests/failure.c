@@ -157,33 +157,6 @@ static void a_warm_scope_needs_no_memory(const scene *s)
     assert_int_equal(stats_of(s->pool).allocations, allocations);
 }
 
-/* Whatever could be had, the scope ends as if nothing had been. */
-static void take_what_there_is(tide_pool *pool, void *state)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8};
-    size_t *got = state;
-    for (size_t i = 0; i < 4; i++) {
-        uint8_t *data = tide_acquire_type(pool, types[i], 1000);
-        if (data != NULL)
-            fill_bytes(data, 1000 * tide_type_size(types[i]), 1);
-        *got += data != NULL;
-    }
-}
-
-static void a_cold_scope_without_memory_ends_cleanly(const scene *s)
-{
-    size_t got = 0;
-    counts before = counts_of(s->pool);
-    refuse_from(1);
-    s->form->run(s->pool, take_what_there_is, &got);
-    refuse_no_more();
-    assert_int_equal(got, 0);
-    counts_same(before, s->pool);
-    form_run(s->form, s->pool, take_what_there_is, &got);
-    assert_int_equal(got, 4);
-    counts_same(before, s->pool);
-}
-
 /* ---- the pool's limit ---- */
 
 static void hit_the_limit(tide_pool *pool, void *state)
@@ -210,20 +183,6 @@ static void at_the_byte_limit_an_acquire_names_it(const scene *s)
         form_run(s->form, pool, hit_the_limit, limit);
         counts_same((counts){0, 0, 0, 0}, pool);
     }
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void a_slot_may_grow_to_the_whole_limit(void **state)
-{
-    (void)state;
-    const tide_pool_options options = {.limit_bytes = 10000};
-    tide_pool *pool = tide_pool_create(&options);
-    assert_non_null(pool);
-    for (size_t n = 1000; n <= 9000; n += 1000) {
-        take(pool, TIDE_U8, n, 1); /* in the same slot: what it held does not count twice */
-        expect_ok(tide_pool_reset(pool));
-    }
-    assert_true(stats_of(pool).bytes_held <= 10000);
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -441,7 +400,6 @@ static void every_status_has_a_name(void **state)
 static const form_case cases[] = {
     CASE_SLOTS(a_failed_growth_gives_null_and_changes_nothing),
     CASE_SLOTS(a_warm_scope_needs_no_memory),
-    CASE(a_cold_scope_without_memory_ends_cleanly),
     CASE(at_the_byte_limit_an_acquire_names_it),
     CASE(a_frame_gives_all_or_nothing),
     CASE(impossible_sizes_and_unknown_types_are_refused),
@@ -450,7 +408,6 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_type_that_finds_no_memory_is_a_shortage),
-    cmocka_unit_test(a_slot_may_grow_to_the_whole_limit),
     cmocka_unit_test(a_limit_leaves_room_again_after_empty),
     cmocka_unit_test(a_frame_of_a_null_pool_holds_nulls),
     cmocka_unit_test(calls_without_a_pool_are_refused),

@@ -344,105 +344,6 @@ static void refuse(tide_pool *pool, tide_mark mark, tide_status why)
     CHECK_POOL(pool);
 }
 
-static void make_a_mark(tide_pool *pool, void *state)
-{
-    tide_mark *mark = state;
-    *mark = tide_checkpoint(pool);
-    assert_ptr_equal(mark->pool, pool);
-    take(pool, TIDE_F64, 9, 1);
-}
-
-static void use_a_stale_mark(tide_pool *pool, void *state)
-{
-    take(pool, TIDE_F64, 9, 1);
-    refuse(pool, *(const tide_mark *)state, TIDE_ERROR_STALE);
-    tide_mark fresh = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 9, 1);
-    refuse(pool, *(const tide_mark *)state, TIDE_ERROR_STALE);
-    expect_ok(tide_rewind(pool, fresh));
-    refuse(pool, fresh, TIDE_ERROR_STALE);
-}
-
-static void a_mark_whose_scope_has_ended_is_refused(const scene *s)
-{
-    tide_mark mark;
-    form_run(s->form, s->pool, make_a_mark, &mark);
-    refuse(s->pool, mark, TIDE_ERROR_STALE);
-    form_run(s->form, s->pool, use_a_stale_mark, &mark);
-    form_repeat(s->form, s->pool, 3, make_a_mark, &mark);
-    refuse(s->pool, mark, TIDE_ERROR_STALE);
-    form_run(s->form, s->pool, use_a_stale_mark, &mark);
-}
-
-static void use_a_foreign_mark(tide_pool *pool, void *state)
-{
-    tide_pool *other = state;
-    take(pool, TIDE_F64, 9, 1);
-    tide_mark theirs = tide_checkpoint(other), ours = tide_checkpoint(pool);
-    refuse(pool, theirs, TIDE_ERROR_ARGUMENT);
-    refuse(other, ours, TIDE_ERROR_ARGUMENT);
-    refuse(pool, (tide_mark){NULL, 0, 0, 0}, TIDE_ERROR_ARGUMENT);
-    expect_ok(tide_rewind(other, theirs));
-    expect_ok(tide_rewind(pool, ours));
-}
-
-static void a_mark_of_another_pool_is_refused(const scene *s)
-{
-    tide_pool *other = pool_of(s->kind->check);
-    take(other, TIDE_F64, 100, 1);
-    form_run(s->form, s->pool, use_a_foreign_mark, other);
-    assert_int_equal(tide_pool_active(other, TIDE_F64), 1);
-    expect_ok(tide_pool_reset(other));
-    expect_ok(tide_pool_destroy(other));
-}
-
-static void rewind_twice(tide_pool *pool, void *state)
-{
-    (void)state;
-    double *kept = take(pool, TIDE_F64, 9, 1);
-    counts before = counts_of(pool);
-    tide_mark mark = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 9, 2);
-    take(pool, TIDE_I8, 9, 3);
-    expect_ok(tide_rewind(pool, mark));
-    counts_same(before, pool);
-    refuse(pool, mark, TIDE_ERROR_STALE);
-    take(pool, TIDE_F64, 9, 4);
-    refuse(pool, mark, TIDE_ERROR_STALE);
-    expect_bytes(kept, 9 * sizeof *kept, 1);
-}
-
-static void the_same_mark_again_does_nothing(const scene *s)
-{
-    form_run(s->form, s->pool, rewind_twice, NULL);
-    rewind_twice(s->pool, NULL);
-    expect_ok(tide_pool_reset(s->pool));
-}
-
-static void rewind_the_outer_mark_first(tide_pool *pool, void *state)
-{
-    (void)state;
-    take(pool, TIDE_F64, 9, 1);
-    counts before = counts_of(pool);
-    tide_mark outer = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 9, 2);
-    tide_mark inner = tide_checkpoint(pool);
-    take(pool, TIDE_I8, 9, 3);
-    tide_mark innermost = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 90, 4);
-    expect_ok(tide_rewind(pool, outer));
-    counts_same(before, pool);
-    refuse(pool, innermost, TIDE_ERROR_STALE);
-    refuse(pool, inner, TIDE_ERROR_STALE);
-    refuse(pool, outer, TIDE_ERROR_STALE);
-}
-
-static void an_outer_mark_takes_the_inner_ones_along(const scene *s)
-{
-    form_run(s->form, s->pool, rewind_the_outer_mark_first, NULL);
-    form_repeat(s->form, s->pool, 3, rewind_the_outer_mark_first, NULL);
-}
-
 static void reset_makes_marks_stale(void **state)
 {
     (void)state;
@@ -514,10 +415,6 @@ static const form_case cases[] = {
     CASE(a_scope_cleans_up_an_inner_one_skipped_by_longjmp),
     CASE(a_scope_cleans_up_two_leaked_levels),
     CASE(marks_left_open_end_with_the_scope_around_them),
-    CASE(a_mark_whose_scope_has_ended_is_refused),
-    CASE(a_mark_of_another_pool_is_refused),
-    CASE(the_same_mark_again_does_nothing),
-    CASE(an_outer_mark_takes_the_inner_ones_along),
 };
 
 static const struct CMUnitTest others[] = {

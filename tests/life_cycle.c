@@ -42,64 +42,6 @@ static void a_rewound_pool_gives_the_same_memory_in_the_same_order(const scene *
     assert_int_equal(seen.rounds, 7);
 }
 
-/* ---- growth ---- */
-
-struct two_positions {
-    size_t first_size;
-    const double *second;
-};
-
-static void grow_the_first(tide_pool *pool, void *state)
-{
-    struct two_positions *two = state;
-    double *first = take(pool, TIDE_F64, two->first_size, 1);
-    double *second = tide_acquire(pool, double, 16);
-    assert_non_null(second);
-    if (two->second == NULL)
-        fill_bytes(second, 16 * sizeof *second, 2);
-    else
-        assert_ptr_equal(second, two->second);
-    two->second = second;
-    CHECK_POOL(pool);
-    expect_bytes(first, two->first_size * sizeof *first, 1);
-}
-
-static void growing_one_position_leaves_the_next_alone(const scene *s)
-{
-    struct two_positions two = {10, NULL};
-    uint8_t content[16 * sizeof(double)];
-    form_run(s->form, s->pool, grow_the_first, &two);
-    read_behind(two.second, content, sizeof content);
-    two.first_size = 200;
-    form_run(s->form, s->pool, grow_the_first, &two);
-    uint8_t after[sizeof content];
-    read_behind(two.second, after, sizeof after);
-    assert_memory_equal(after, content, sizeof after);
-    if (s->kind->check == TIDE_CHECK_NONE)
-        expect_bytes(after, sizeof after, 2);
-}
-
-static void acquire_floats(tide_pool *pool, void *state)
-{
-    take(pool, TIDE_F32, *(const size_t *)state, 1);
-}
-
-static void a_smaller_request_keeps_the_larger_capacity(const scene *s)
-{
-    size_t n = 200;
-    form_run(s->form, s->pool, acquire_floats, &n);
-    tide_pool_statistics large = stats_of(s->pool);
-    n = 5;
-    form_run(s->form, s->pool, acquire_floats, &n);
-    n = 200;
-    form_run(s->form, s->pool, acquire_floats, &n);
-    tide_pool_statistics again = stats_of(s->pool);
-    assert_true(large.bytes_held >= 200 * sizeof(float));
-    assert_int_equal(again.bytes_held, large.bytes_held);
-    assert_int_equal(again.allocations, large.allocations);
-    CHECK_POOL(s->pool);
-}
-
 /* ---- nesting ---- */
 
 static void acquire_and_overwrite(tide_pool *pool, void *state)
@@ -184,23 +126,6 @@ static void an_empty_scope_leaves_every_field_as_it_was(const scene *s)
     expect_ok(tide_pool_reset(s->pool));
 }
 
-static void show_levels(tide_pool *pool, void *state)
-{
-    size_t *outside = state;
-    assert_int_equal(tide_pool_depth(pool), *outside + 1);
-}
-
-static void depth_counts_open_levels(const scene *s)
-{
-    size_t outside = 0;
-    form_run(s->form, s->pool, show_levels, &outside);
-    tide_mark mark = tide_checkpoint(s->pool);
-    outside = 1;
-    form_run(s->form, s->pool, show_levels, &outside);
-    expect_ok(tide_rewind(s->pool, mark));
-    assert_int_equal(tide_pool_depth(s->pool), 0);
-}
-
 /* ---- reset and empty ---- */
 
 static void reset_here(tide_pool *pool, void *state)
@@ -224,32 +149,6 @@ static tide_status run_to_be_reset(const form *f, tide_pool *pool, form_body *bo
     return status;
 }
 
-struct deep {
-    const form *form;
-    size_t left;
-};
-
-static void go_deeper_then_reset(tide_pool *pool, void *state)
-{
-    struct deep deeper = *(struct deep *)state;
-    take(pool, TIDE_F64, 10, 1);
-    if (deeper.left-- == 0)
-        reset_here(pool, NULL);
-    else
-        run_to_be_reset(deeper.form, pool, go_deeper_then_reset, &deeper);
-    counts_same((counts){0, 0, 0, 0}, pool);
-}
-
-static void reset_at_any_depth_leaves_nothing_live(const scene *s)
-{
-    for (size_t depth = 0; depth < 5; depth++) {
-        struct deep deep = {s->form, depth};
-        note("depth %zu", depth);
-        run_to_be_reset(s->form, s->pool, go_deeper_then_reset, &deep);
-        counts_same((counts){0, 0, 0, 0}, s->pool);
-    }
-}
-
 static void reset_keeps_the_memory(const scene *s)
 {
     run_to_be_reset(s->form, s->pool, reset_here, NULL);
@@ -260,21 +159,6 @@ static void reset_keeps_the_memory(const scene *s)
     assert_int_equal(after.bytes_held, before.bytes_held);
     assert_int_equal(after.allocations, before.allocations);
     assert_int_equal(after.releases, before.releases);
-}
-
-static void rewinding_at_the_root_again_and_again_is_no_error(const scene *s)
-{
-    for (size_t i = 0; i < 4; i++) {
-        expect_ok(tide_pool_reset(s->pool));
-        counts_same((counts){0, 0, 0, 0}, s->pool);
-    }
-    take(s->pool, TIDE_F64, 10, 1);
-    form_run(s->form, s->pool, acquire_and_overwrite, NULL);
-    for (size_t i = 0; i < 4; i++) {
-        expect_ok(tide_pool_reset(s->pool));
-        counts_same((counts){0, 0, 0, 0}, s->pool);
-    }
-    form_run(s->form, s->pool, acquire_and_overwrite, NULL);
 }
 
 static void empty_here(tide_pool *pool, void *state)
@@ -452,39 +336,7 @@ static void no_elements_give_a_pointer_of_their_own(const scene *s)
     counts_same(before, s->pool);
 }
 
-static void no_elements_grow_nothing(const scene *s)
-{
-    form_run(s->form, s->pool, acquire_nothing, NULL);
-    tide_pool_statistics before = stats_of(s->pool);
-    form_repeat(s->form, s->pool, 5, acquire_nothing, NULL);
-    tide_pool_statistics after = stats_of(s->pool);
-    assert_int_equal(after.allocations, before.allocations);
-    assert_int_equal(after.bytes_held, before.bytes_held);
-    assert_int_equal(after.slots, before.slots);
-}
-
 /* ---- without forms ---- */
-
-static void arrays_outside_any_scope_can_be_used_again_after_a_reset(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    enum { COUNT = 1000 };
-    static void *first[COUNT];
-    for (unsigned i = 0; i < COUNT; i++)
-        first[i] = take(pool, TIDE_F64, 1 + i % 50, i);
-    assert_int_equal(tide_pool_active(pool, TIDE_F64), COUNT);
-    for (unsigned i = 0; i < COUNT; i++)
-        expect_bytes(first[i], (1 + i % 50) * sizeof(double), i);
-    CHECK_POOL(pool);
-    uint64_t allocations = stats_of(pool).allocations;
-    expect_ok(tide_pool_reset(pool));
-    for (unsigned i = 0; i < COUNT; i++)
-        assert_ptr_equal(take(pool, TIDE_F64, 1 + i % 50, i), first[i]);
-    assert_int_equal(stats_of(pool).allocations, allocations);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
 
 static void arrays_are_aligned_as_their_type_asks(void **state)
 {
@@ -602,51 +454,27 @@ static void a_type_named_twice_is_saved_once(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void a_known_type_is_never_touched_again_in_the_log(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    const tide_type types[] = {TIDE_F64};
-    take(pool, TIDE_F64, 1, 1); /* a shelf that does not exist yet has nothing to save */
-    tide_mark mark = tide_checkpoint_types(pool, types, 1);
-    size_t entries = stats_of(pool).log_entries;
-    for (unsigned i = 0; i < 10; i++)
-        take(pool, TIDE_F64, 10, i);
-    assert_int_equal(stats_of(pool).log_entries, entries);
-    expect_ok(tide_rewind(pool, mark));
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE_SLOTS(a_rewound_pool_gives_the_same_memory_in_the_same_order),
-    CASE_SLOTS(growing_one_position_leaves_the_next_alone),
-    CASE_SLOTS(a_smaller_request_keeps_the_larger_capacity),
     CASE(the_end_of_an_inner_scope_leaves_outer_arrays_intact),
     CASE(every_form_nests_in_every_other_to_depth_40),
     CASE(a_type_registered_inside_is_rewound_and_stays_registered),
     CASE_SLOTS(an_empty_scope_leaves_every_field_as_it_was),
-    CASE(depth_counts_open_levels),
-    CASE(reset_at_any_depth_leaves_nothing_live),
     CASE_SLOTS(reset_keeps_the_memory),
-    CASE(rewinding_at_the_root_again_and_again_is_no_error),
     CASE(empty_gives_all_memory_back_and_the_pool_works_on),
     CASE_SLOTS(ten_shapes_in_turn_allocate_in_the_first_round_only),
     CASE_SLOTS(alternating_sizes_take_two_allocations_in_all),
     CASE_SLOTS(exchanges_that_recur_come_to_an_end),
     CASE(no_elements_give_a_pointer_of_their_own),
-    CASE_SLOTS(no_elements_grow_nothing),
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(arrays_outside_any_scope_can_be_used_again_after_a_reset),
     cmocka_unit_test(arrays_are_aligned_as_their_type_asks),
     cmocka_unit_test(without_the_setting_exchanges_go_on),
     cmocka_unit_test(in_a_pool_with_a_limit_exchanges_go_on),
     cmocka_unit_test(a_mark_of_a_pool_that_is_gone_fits_no_other),
     cmocka_unit_test(a_loop_runs_as_often_as_its_count_says),
     cmocka_unit_test(a_type_named_twice_is_saved_once),
-    cmocka_unit_test(a_known_type_is_never_touched_again_in_the_log),
 };
 
 int main(void)

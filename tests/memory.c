@@ -54,73 +54,6 @@ static void trim_gives_free_slots_back_and_leaves_live_arrays_alone(const scene 
     }
 }
 
-static void trim_all_then_work_on(tide_pool *pool, void *state)
-{
-    (void)state;
-    double *outer = take(pool, TIDE_F64, 70, 1);
-    tide_mark mark = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 80, 2);
-    float *inner = take(pool, TIDE_F32, 80, 3);
-    size_t live = stats_of(pool).slots_live;
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
-    CHECK_POOL(pool);
-    assert_int_equal(stats_of(pool).slots, live);
-    assert_int_equal(stats_of(pool).slots_live, live);
-    expect_bytes(inner, 80 * sizeof *inner, 3);
-    take(pool, TIDE_I64, 80, 4);
-    expect_ok(tide_rewind(pool, mark));
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
-    CHECK_POOL(pool);
-    expect_bytes(outer, 70 * sizeof *outer, 1);
-    take(pool, TIDE_F64, 90, 5);
-    expect_bytes(outer, 70 * sizeof *outer, 1);
-}
-
-static void after_a_trim_inside_a_scope_its_rewind_is_right(const scene *s)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I64, TIDE_F32};
-    for (size_t i = 0; i < 3; i++)
-        form_run(s->form, s->pool, take_four, (void *)(uintptr_t)&types[i]);
-    uint8_t *root = take(s->pool, TIDE_I64, 10, 9);
-    counts before = counts_of(s->pool);
-    form_run(s->form, s->pool, trim_all_then_work_on, NULL);
-    counts_same(before, s->pool);
-    form_repeat(s->form, s->pool, 3, trim_all_then_work_on, NULL);
-    counts_same(before, s->pool);
-    expect_bytes(root, 10 * sizeof(int64_t), 9);
-    expect_ok(tide_pool_reset(s->pool));
-}
-
-struct exchanged {
-    size_t round;
-};
-
-/* Takes away the very slot that was exchanged for a larger one further along. */
-static void trim_after_an_exchange(tide_pool *pool, void *state)
-{
-    struct exchanged *e = state;
-    bool large_first = e->round++ % 2 == 1;
-    take(pool, TIDE_F32, large_first ? 17000 : 10, 1);
-    if (e->round % 3 == 0)
-        tide_pool_trim(pool, TIDE_F32);
-    CHECK_POOL(pool);
-    take(pool, TIDE_F32, large_first ? 10 : 17000, 2);
-    if (e->round % 5 == 0)
-        tide_pool_trim(pool, TIDE_ALL_TYPES);
-    CHECK_POOL(pool);
-}
-
-static void a_trim_between_exchanges_keeps_the_pool_sound(const scene *s)
-{
-    struct exchanged e = {0};
-    counts before = counts_of(s->pool);
-    form_repeat(s->form, s->pool, 30, trim_after_an_exchange, &e);
-    counts_same(before, s->pool);
-    for (size_t i = 0; i < 10; i++)
-        form_run(s->form, s->pool, trim_after_an_exchange, &e);
-    counts_same(before, s->pool);
-}
-
 static void expect_nothing_freed(tide_trim_summary summary)
 {
     assert_int_equal(summary.slots, 0);
@@ -191,67 +124,7 @@ static void compact_gives_back_what_is_ten_times_too_large(const scene *s)
     expect_nothing_freed(compact_after(s, MIB / 2, 100));     /* too little to gain */
 }
 
-static void compact_beside_live_arrays(tide_pool *pool, void *state)
-{
-    (void)state;
-    uint8_t *own = take(pool, TIDE_U8, 1000, 1);
-    expect_nothing_freed(tide_pool_compact(pool, TIDE_ALL_TYPES));
-    tide_mark mark = tide_checkpoint(pool);
-    uint8_t *inner = take(pool, TIDE_U8, 1000, 2);
-    tide_pool_compact(pool, TIDE_ALL_TYPES);
-    tide_pool_compact(pool, TIDE_ALL_TYPES);
-    CHECK_POOL(pool);
-    expect_bytes(own, 1000, 1);
-    expect_bytes(inner, 1000, 2);
-    expect_ok(tide_rewind(pool, mark));
-    take(pool, TIDE_U8, 3000, 3);
-    expect_bytes(own, 1000, 1);
-}
-
-static void compact_never_touches_a_live_array(const scene *s)
-{
-    size_t large = 2 * MIB;
-    uint8_t *root = take(s->pool, TIDE_U8, 1000, 9);
-    for (size_t i = 0; i < 2; i++) {
-        form_run(s->form, s->pool, take_bytes, &large);
-        form_run(s->form, s->pool, compact_beside_live_arrays, NULL);
-    }
-    tide_pool_compact(s->pool, TIDE_U8);
-    expect_bytes(root, 1000, 9);
-    expect_ok(tide_pool_reset(s->pool));
-}
-
 /* ---- counting ---- */
-
-static void count_capacity(tide_pool *pool, void *state)
-{
-    size_t *largest = state;
-    tide_pool_statistics before = stats_of(pool);
-    take(pool, TIDE_F32, 3, 1);
-    tide_pool_statistics after = stats_of(pool);
-    assert_int_equal(after.slots_live, before.slots_live + 1);
-    assert_int_equal(after.bytes_held, before.bytes_held);
-    assert_true(after.bytes_live - before.bytes_live >= *largest * sizeof(float));
-    assert_true(after.bytes_live <= after.bytes_held);
-}
-
-static void take_floats(tide_pool *pool, void *state)
-{
-    take(pool, TIDE_F32, *(const size_t *)state, 1);
-}
-
-static void bytes_count_capacity_and_not_length(const scene *s)
-{
-    size_t largest = 5000;
-    form_run(s->form, s->pool, take_floats, &largest);
-    tide_pool_statistics free_now = stats_of(s->pool);
-    assert_true(free_now.bytes_held >= 5000 * sizeof(float));
-    assert_int_equal(free_now.bytes_live, 0);
-    form_run(s->form, s->pool, count_capacity, &largest);
-    assert_int_equal(stats_of(s->pool).bytes_held, free_now.bytes_held);
-    assert_int_equal(stats_of(s->pool).bytes_peak, free_now.bytes_peak);
-    assert_int_equal(stats_of(s->pool).bytes_live, 0);
-}
 
 static void statistics_add_up(void **state)
 {
@@ -306,12 +179,8 @@ static void the_printout_names_pool_and_types(void **state)
 
 static const form_case cases[] = {
     CASE_SLOTS(trim_gives_free_slots_back_and_leaves_live_arrays_alone),
-    CASE_SLOTS(after_a_trim_inside_a_scope_its_rewind_is_right),
-    CASE(a_trim_between_exchanges_keeps_the_pool_sound),
     CASE(trimming_a_type_never_used_does_nothing),
     CASE_SLOTS(compact_gives_back_what_is_ten_times_too_large),
-    CASE(compact_never_touches_a_live_array),
-    CASE_SLOTS(bytes_count_capacity_and_not_length),
 };
 
 static const struct CMUnitTest others[] = {

@@ -143,65 +143,6 @@ static void a_long_scope_is_as_fast_after_a_request_as_before(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* Taken back after it was deferred: the log, which the end of the inner level closed, opens
- * again. */
-static void a_deferred_request_that_was_taken_back_leaves_nothing(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    {
-        TIDE_SCOPE(pool);
-        {
-            TIDE_SCOPE(pool);
-            expect_ok(tide_pool_request(pool, TIDE_REQUEST_TRIM));
-            {
-                TIDE_SCOPE(pool);
-                expect_fast_inside(pool);
-            }
-            expect_ok(tide_pool_request(pool, 0));
-        }
-        for (unsigned i = 0; i < 2; i++) {
-            TIDE_SCOPE_TYPES(pool, double);
-            expect_open(pool);
-        }
-    }
-    assert_int_equal(stats_of(pool).requests, 0);
-    expect_ok(tide_pool_destroy(pool));
-}
-
-/* Deferred in the inner of two scopes, it is deferred again in the outer one. */
-static void a_request_is_deferred_level_by_level(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    leave_free_slots(pool);
-    {
-        TIDE_SCOPE(pool);
-        {
-            TIDE_SCOPE(pool);
-            expect_ok(tide_pool_request(pool, TIDE_REQUEST_TRIM));
-            {
-                TIDE_SCOPE(pool);
-                expect_fast_inside(pool);
-            }
-            expect_fast_inside(pool);
-        }
-        assert_ptr_equal(pool->log_room, pool->core->log.start);
-        assert_false(pool->core->requests.deferred);
-        {
-            TIDE_SCOPE(pool);
-            expect_fast_inside(pool);
-        }
-    }
-    {
-        TIDE_SCOPE(pool);
-        assert_int_equal(slots_with_memory(pool, TIDE_F32), 0);
-        expect_open(pool);
-    }
-    assert_int_equal(stats_of(pool).requests, 1);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void ask_in_each_iteration(tide_pool *pool, void *state)
 {
     struct inside *seen = state;
@@ -541,8 +482,6 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_long_scope_is_as_fast_after_a_request_as_before),
-    cmocka_unit_test(a_deferred_request_that_was_taken_back_leaves_nothing),
-    cmocka_unit_test(a_request_is_deferred_level_by_level),
     cmocka_unit_test(a_bad_request_is_refused),
     cmocka_unit_test(ten_times_and_one_mebibyte_to_the_byte),
     cmocka_unit_test(the_thresholds_are_settings),

@@ -37,16 +37,6 @@ static void a_helper_cannot_overwrite_its_callers_array(const scene *s)
     expect_ok(tide_pool_reset(s->pool));
 }
 
-static void a_type_nobody_ever_used_is_gone_at_the_end(const scene *s)
-{
-    struct callers_array caller = {fresh_type(), 0};
-    form_run(s->form, s->pool, call_a_helper, &caller);
-    assert_int_equal(tide_pool_active(s->pool, caller.type), 0);
-    caller.type = fresh_type();
-    form_repeat(s->form, s->pool, 3, call_a_helper, &caller);
-    assert_int_equal(tide_pool_active(s->pool, caller.type), 0);
-}
-
 /* ---- scope, plain, scope ---- */
 
 struct sandwich {
@@ -91,66 +81,6 @@ static void the_arrays_of_a_plain_call_stay_until_the_outer_scope_ends(const sce
         assert_int_equal(tide_pool_active(s->pool, types.middle_type), 0);
         counts_same((counts){0, 0, 0, 0}, s->pool);
     }
-}
-
-/* ---- saved once ---- */
-
-static void helper_takes_known_types(tide_pool *pool)
-{
-    take(pool, TIDE_F64, 3, 1);
-    take(pool, TIDE_I32, 3, 1);
-}
-
-static void touch_known_types_again(tide_pool *pool, void *state)
-{
-    (void)state;
-    take(pool, TIDE_F64, 3, 1);
-    take(pool, TIDE_I32, 3, 1);
-    size_t entries = stats_of(pool).log_entries;
-    for (size_t i = 0; i < 10; i++)
-        helper_takes_known_types(pool);
-    assert_int_equal(stats_of(pool).log_entries, entries);
-    CHECK_POOL(pool);
-}
-
-static void a_known_type_acquired_by_a_helper_too_is_saved_once(const scene *s)
-{
-    counts before = counts_of(s->pool);
-    form_run(s->form, s->pool, touch_known_types_again, NULL);
-    counts_same(before, s->pool);
-    form_repeat(s->form, s->pool, 3, touch_known_types_again, NULL);
-    counts_same(before, s->pool);
-}
-
-/* ---- the log ---- */
-
-struct log_seen {
-    size_t entries, round;
-};
-
-static void touch_untracked(tide_pool *pool, void *state)
-{
-    static const tide_type types[] = {TIDE_U8, TIDE_F32, TIDE_I64, TIDE_C128, TIDE_BOOL};
-    struct log_seen *seen = state;
-    for (unsigned i = 0; i < 5; i++)
-        take(pool, types[i], 16, i);
-    size_t entries = stats_of(pool).log_entries;
-    if (seen->round++ == 1)
-        seen->entries = entries;
-    else if (seen->round > 1)
-        assert_int_equal(entries, seen->entries);
-}
-
-static void untracked_types_do_not_make_the_log_grow(const scene *s)
-{
-    struct log_seen seen = {0, 0};
-    size_t before = stats_of(s->pool).log_entries;
-    for (size_t i = 0; i < scaled(500, 50); i++)
-        form_run(s->form, s->pool, touch_untracked, &seen);
-    assert_int_equal(stats_of(s->pool).log_entries, before);
-    seen = (struct log_seen){0, 0};
-    form_repeat(s->form, s->pool, scaled(500, 50), touch_untracked, &seen);
-    assert_int_equal(stats_of(s->pool).log_entries, before);
 }
 
 /* ---- hundreds of types ---- */
@@ -224,10 +154,7 @@ static void of_hundreds_of_types_only_those_touched_are_saved(const scene *s)
 
 static const form_case cases[] = {
     CASE(a_helper_cannot_overwrite_its_callers_array),
-    CASE(a_type_nobody_ever_used_is_gone_at_the_end),
     CASE(the_arrays_of_a_plain_call_stay_until_the_outer_scope_ends),
-    CASE(a_known_type_acquired_by_a_helper_too_is_saved_once),
-    CASE(untracked_types_do_not_make_the_log_grow),
     CASE_SLOTS(of_hundreds_of_types_only_those_touched_are_saved),
 };
 

@@ -5,8 +5,8 @@
  *
  * Two threads open scopes, two use buffers and hand them to each other, one loads and unloads a
  * plugin, one forks, one starts threads that end, one kills the stager. The first thread watches: a thread that does nothing for half a
- * minute is hung, and so is an end that takes as long; all stacks are printed, and the process
- * aborts (stacks.h). What was done is counted, and all of it must have been done. After each minute
+ * minute is hung, and so is an end that takes as long: the process aborts, and its core has the
+ * stacks. What was done is counted, and all of it must have been done. After each minute
  * all threads rest and give their buffers back, and the memory that the process holds is read
  * (rest.h): at the end it may be a MiB more than after the first minute. Then there may be no other
  * process, and four descriptors at most; after the end, no process and no file (left.h).
@@ -33,7 +33,6 @@
 #include "tests/soak/left.h"
 #include "tests/soak/rest.h"
 #include "tests/soak/sanitized.h"
-#include "tests/soak/stacks.h"
 
 enum { WORKERS = 8, HUNG_SECONDS = 30 };
 
@@ -315,6 +314,12 @@ static void *work(void *user)
     return NULL;
 }
 
+static _Noreturn void give_up(const char *what)
+{
+    fprintf(stderr, "soak: hung: %s\n", what);
+    abort();
+}
+
 /* A thread that is quiet for too long ends it all. */
 static void watch_turns(void)
 {
@@ -325,7 +330,7 @@ static void watch_turns(void)
         quiet[i] = now == seen[i] ? quiet[i] + 1 : 0;
         seen[i] = now;
         if (quiet[i] >= HUNG_SECONDS)
-            stacks_give_up(workers[i].name);
+            give_up(workers[i].name);
     }
 }
 
@@ -342,7 +347,7 @@ static size_t watch_for(unsigned seconds)
         watch_turns();
     }
     if (!rest_begin(WORKERS, HUNG_SECONDS))
-        stacks_give_up("a thread that should rest");
+        give_up("a thread that should rest");
     size_t held = buffers_give_back() ? rest_memory_kib() : 0;
     rest_end();
     printf("memory at rest           %10zu KiB\n", held);
@@ -358,7 +363,7 @@ static void watch_end(void)
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += HUNG_SECONDS;
         if (pthread_timedjoin_np(workers[i].thread, NULL, &until) != 0)
-            stacks_give_up(workers[i].name);
+            give_up(workers[i].name);
     }
 }
 
@@ -421,8 +426,7 @@ int main(int count, char **arguments)
     if (!inside)
         return left_run_inside(count, arguments, HUNG_SECONDS) ? 0 : 1;
     setvbuf(stdout, NULL, _IOLBF, 0); /* or a child would print what was left in it, too */
-    stacks_prepare();
-    tide_tune_set("break_even", 0); /* there is always something to compile */
+    tide_tune_set("break_even", 0);   /* there is always something to compile */
     soak_buffers = tide_buffers_create(NULL, NULL);
     if (!soak_must(soak_buffers != NULL, "no buffers"))
         return 1;
