@@ -16,6 +16,8 @@
 #include "jit/learn/tune.h"
 #include "jit/listen/listen.h"
 #include "jit/stager/locate.h"
+#include "jit/tune/keep.h"
+#include "jit/tune/records.h"
 #include "profiler/window.h"
 #include "runtime/attach.h"
 #include "runtime/base/hooks.h"
@@ -41,6 +43,7 @@ static void attach_fork_handlers(void)
 
 static void attach_pool_made(void)
 {
+    tide_keep_begin();
     tide_listen_passed();
     (void)tide_event_deliver();
 }
@@ -53,6 +56,7 @@ void tide_attach_all(void)
     attach_fork_handlers();
     tide_learners_attach();
     tide_profile_attach();
+    tide_records_attach();
     tide_modules_attach();
     tide_window_filled = tide_adapt_filled;
     tide_hooks_policy.made = attach_pool_made;

@@ -19,6 +19,9 @@ void tide_loaded_replace(tide_profile_set *set)
     tide_assert(set == NULL || set != loaded_set);
     tide_profile_set_destroy(loaded_set);
     loaded_set = set;
+    tide_profile_more.loaded(set != NULL ? set->more : NULL);
+    if (set != NULL)
+        set->more = NULL;
 }
 
 /* ---- which site ------------------------------------------------------------------------- */
@@ -85,7 +88,7 @@ tide_status tide_loaded_copy(tide_profile_set *to, const char *call)
     tide_status status = TIDE_OK;
     for (uint32_t i = 0; loaded_set != NULL && status == TIDE_OK && i < loaded_set->site_count; i++)
         status = loaded_copy_site(to, loaded_set->sites[i], call);
-    return status;
+    return status == TIDE_OK ? tide_profile_more.copy(&to->more, call) : status;
 }
 
 /* Adds the loaded sites of which nothing was seen, as long as there is room. */
@@ -216,5 +219,7 @@ tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
         loaded_set->sites[i]->superseded = false;
     for (size_t i = 0; i < count && status == TIDE_OK; i++)
         status = loaded_collect_site(sites[i], to, call);
-    return status == TIDE_OK ? loaded_copy_rest(to, call) : status;
+    if (status == TIDE_OK)
+        status = loaded_copy_rest(to, call);
+    return status == TIDE_OK ? tide_profile_more.collect(&to->more, call) : status;
 }

@@ -12,6 +12,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 
+tide_profile_additions tide_profile_more;
+
 /* ---- made and destroyed ----------------------------------------------------------------- */
 
 tide_profile_set *tide_profile_set_create(const char *call)
@@ -34,6 +36,8 @@ void tide_profile_set_destroy(tide_profile_set *set)
         tide_os_free(set->sites[i]);
     tide_os_free(set->types);
     tide_os_free(set->sites);
+    if (set->more != NULL)
+        tide_profile_more.destroy(set->more);
     tide_os_free(set);
 }
 

@@ -27,7 +27,26 @@ typedef struct tide_profile_set {
     tide_type_facts *types;        /* names are its own */
     tide_profile_set_site **sites; /* by strict key     */
     uint32_t type_count, type_room, site_count, site_room;
+    struct tide_tuned_set *more; /* what stands beside sites; NULL: nothing */
 } tide_profile_set;
+
+/* What stands in a profile beside sites is of a room above (jit/tune), which sets this once, before
+ * there is a set. */
+struct tide_tokens;
+struct tide_text_writer;
+typedef struct tide_profile_additions {
+    /* Takes a line that is none of a site's. False: refused. */
+    bool (*read)(struct tide_tuned_set **more, struct tide_tokens *tokens);
+    void (*write)(const struct tide_tuned_set *more, struct tide_text_writer *w);
+    void (*destroy)(struct tide_tuned_set *more);
+    /* With the registry locked: it owns what was loaded, NULL too, from now on; adds a copy of that
+     * to a set; adds what is known now. TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT. */
+    void (*loaded)(struct tide_tuned_set *more);
+    tide_status (*copy)(struct tide_tuned_set **to, const char *call);
+    tide_status (*collect)(struct tide_tuned_set **to, const char *call);
+} tide_profile_additions;
+
+extern tide_profile_additions tide_profile_more;
 
 /* NULL with a message when memory is short. */
 tide_profile_set *tide_profile_set_create(const char *call);

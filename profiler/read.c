@@ -25,7 +25,8 @@ typedef struct reader {
     tide_tokens tokens;
     tide_profile_set table; /* the file's types */
     tide_profile_set *set;
-    bool in_site;
+    bool in_site, tuned; /* a line of a tunable has come */
+    uint64_t version;
     uint32_t sites;
     uint64_t patterned; /* uses of the site whose pattern has been read */
     tide_key key;
@@ -250,13 +251,12 @@ static bool read_end(reader *r)
 
 static bool read_header(reader *r)
 {
-    uint64_t version;
     if (!tide_tokens_line(&r->tokens))
         return false;
     if (!tide_tokens_starts(&r->tokens, "tidepool") ||
         !tide_tokens_blank(&r->tokens, "what it is") || !tide_tokens_starts(&r->tokens, "profile"))
         return tide_tokens_bad(&r->tokens, "not a profile");
-    return tide_tokens_number(&r->tokens, "the version", 1, 1, &version) &&
+    return tide_tokens_number(&r->tokens, "the version", 1, 2, &r->version) &&
            tide_tokens_nothing_more(&r->tokens);
 }
 
@@ -270,7 +270,12 @@ static bool read_line(reader *r)
                  {"uses", read_uses}, {"key", read_key},   {"pattern", read_pattern}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (tide_tokens_starts(&r->tokens, lines[i].word))
-            return lines[i].read(r);
+            return r->tuned ? tide_tokens_bad(&r->tokens, "a site after the first tunable")
+                            : lines[i].read(r);
+    if (r->version >= 2 && tide_profile_more.read != NULL) {
+        r->tuned = true;
+        return read_finish_site(r) && tide_profile_more.read(&r->set->more, &r->tokens);
+    }
     return tide_tokens_bad(&r->tokens, "does not start with a word that is known");
 }
 

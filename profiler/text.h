@@ -10,7 +10,14 @@
  *                                             by keys only
  *   pattern 300 1                             of the last site: uses, words (a type by its
  *                                             number); of scopes, frames and arrays only
+ *   knob 32 "tile" "work.c"                   a tunable's value, name, file
+ *   tuned 7 1 "product" "work.c"              of variants: key, 0 measured, 1 settled, 2 pinned;
+ *                                             name, file
+ *   candidate 60 8812 31 1 "8x8"              of the last of these: timed uses, picoseconds of one,
+ *                                             standard error; 1: it is chosen; the variant's name
  *   end 1                                     how many sites there were
+ *
+ * A text with tunables is of version 2. Their lines are those of the room jit/tune.
  *
  * One blank between words, a line feed at each line's end, nothing after the last. In strings
  * backslashes, quotes, control characters and bytes that are no UTF-8 are written \\, \", \n, \t or
@@ -35,6 +42,18 @@ typedef struct tide_profile_text {
     char *bytes;
     size_t length, room;
 } tide_profile_text;
+
+/* A text that is being written. After a failure nothing more is written, and the status stays. */
+typedef struct tide_text_writer {
+    tide_profile_text *text;
+    const char *call;
+    tide_status status;
+} tide_text_writer;
+
+/* Adds less than 256 bytes; a blank and a string in quotes. */
+__attribute__((format(printf, 2, 3))) void tide_text_format(tide_text_writer *w, const char *format,
+                                                            ...);
+void tide_text_string(tide_text_writer *w, const char *text);
 
 /* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes
  * are the caller's to free, whatever happened. */

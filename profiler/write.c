@@ -15,14 +15,7 @@
 
 /* ---- a buffer that grows ---------------------------------------------------------------- */
 
-/* After a failure nothing more is written, and the status stays. */
-typedef struct writer {
-    tide_profile_text *text;
-    const char *call;
-    tide_status status;
-} writer;
-
-static bool write_reserve(writer *w, size_t more)
+static bool write_reserve(tide_text_writer *w, size_t more)
 {
     tide_profile_text *text = w->text;
     if (w->status != TIDE_OK)
@@ -47,7 +40,7 @@ static bool write_reserve(writer *w, size_t more)
     return true;
 }
 
-static __attribute__((format(printf, 2, 3))) void write_format(writer *w, const char *format, ...)
+void tide_text_format(tide_text_writer *w, const char *format, ...)
 {
     enum { MOST = 256 };
     if (!write_reserve(w, MOST))
@@ -61,38 +54,38 @@ static __attribute__((format(printf, 2, 3))) void write_format(writer *w, const 
 }
 
 /* One byte of a string, escaped where it must be. */
-static void write_byte(writer *w, unsigned char byte)
+static void write_byte(tide_text_writer *w, unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
-        write_format(w, "\\%c", byte);
+        tide_text_format(w, "\\%c", byte);
     else if (byte == '\n' || byte == '\t')
-        write_format(w, byte == '\n' ? "\\n" : "\\t");
+        tide_text_format(w, byte == '\n' ? "\\n" : "\\t");
     else if (byte < ' ' || byte == 0x7f)
-        write_format(w, "\\x%02x", byte);
+        tide_text_format(w, "\\x%02x", byte);
     else
-        write_format(w, "%c", byte);
+        tide_text_format(w, "%c", byte);
 }
 
 /* The character at `text`, or a byte that is none. Returns how many bytes it has. */
-static unsigned write_character(writer *w, const char *text)
+static unsigned write_character(tide_text_writer *w, const char *text)
 {
     unsigned length = tide_utf8_length(text);
     tide_assert(*text != '\0' && length <= 4);
     if (length == 0)
-        write_format(w, "\\x%02x", (unsigned char)*text);
+        tide_text_format(w, "\\x%02x", (unsigned char)*text);
     else if (length == 1)
         write_byte(w, (unsigned char)*text);
     else
-        write_format(w, "%.*s", (int)length, text);
+        tide_text_format(w, "%.*s", (int)length, text);
     return length > 0 ? length : 1;
 }
 
-static void write_string(writer *w, const char *text)
+void tide_text_string(tide_text_writer *w, const char *text)
 {
-    write_format(w, " \"");
+    tide_text_format(w, " \"");
     while (*text != '\0')
         text += write_character(w, text);
-    write_format(w, "\"");
+    tide_text_format(w, "\"");
 }
 
 /* ---- figures ---------------------------------------------------------------------------- */
@@ -104,7 +97,7 @@ static uint64_t write_at_most(uint64_t value, uint64_t most)
 
 /* Figures that were taken during a use may be out of step by that use. They are put in step,
  * because the reader refuses figures that cannot be. */
-static void write_type(writer *w, const tide_profile_type *type, uint64_t uses)
+static void write_type(tide_text_writer *w, const tide_profile_type *type, uint64_t uses)
 {
     uint64_t scopes = write_at_most(type->scopes, uses);
     tide_assert(scopes != 0);
@@ -113,39 +106,39 @@ static void write_type(writer *w, const tide_profile_type *type, uint64_t uses)
     uint64_t least = (slots + scopes - 1) / scopes;
     uint64_t most = write_at_most(type->slots_max, TIDE_ROW_MAX);
     bool key = type->type >= TIDE_KEY_FIRST;
-    write_format(w, "%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", key ? "key" : "uses",
-                 key ? type->type - TIDE_KEY_FIRST : type->type, scopes, slots,
-                 most < least ? least : most);
+    tide_text_format(w, "%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                     key ? "key" : "uses", key ? type->type - TIDE_KEY_FIRST : type->type, scopes,
+                     slots, most < least ? least : most);
 }
 
 /* `left`: uses for which no pattern has been written yet. */
-static void write_pattern(writer *w, const tide_profile_pattern *pattern, uint64_t *left)
+static void write_pattern(tide_text_writer *w, const tide_profile_pattern *pattern, uint64_t *left)
 {
     uint64_t scopes = write_at_most(pattern->scopes, *left);
     if (scopes == 0)
         return;
     *left -= scopes;
     tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
-    write_format(w, "pattern %" PRIu64, scopes);
+    tide_text_format(w, "pattern %" PRIu64, scopes);
     for (uint32_t i = 0; i < pattern->length; i++)
-        write_format(w, " %" PRId64, pattern->words[i]);
-    write_format(w, "\n");
+        tide_text_format(w, " %" PRId64, pattern->words[i]);
+    tide_text_format(w, "\n");
 }
 
-static void write_site(writer *w, const tide_profile_set_site *site)
+static void write_site(tide_text_writer *w, const tide_profile_set_site *site)
 {
     const tide_site_profile *profile = &site->profile;
     uint64_t uses = write_at_most(profile->scopes, TIDE_TEXT_COUNT_MAX), left = uses;
     uint64_t pattern_other = write_at_most(profile->pattern_other, left);
     left -= pattern_other;
     tide_assert(uses != 0 && profile->type_count <= TIDE_PROFILE_TYPES && left <= uses);
-    write_format(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                 tide_kind_name(site->key.kind), site->key.line, uses,
-                 write_at_most(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
-    write_string(w, site->key.name);
-    write_string(w, site->key.file);
-    write_string(w, site->key.function);
-    write_format(w, "\n");
+    tide_text_format(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                     tide_kind_name(site->key.kind), site->key.line, uses,
+                     write_at_most(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
+    tide_text_string(w, site->key.name);
+    tide_text_string(w, site->key.file);
+    tide_text_string(w, site->key.function);
+    tide_text_format(w, "\n");
     for (uint32_t i = 0; i < profile->type_count; i++)
         write_type(w, &profile->types[i], uses);
     for (uint32_t i = 0; i < profile->pattern_count; i++)
@@ -153,7 +146,7 @@ static void write_site(writer *w, const tide_profile_set_site *site)
 }
 
 /* What could not be read again is not written. */
-static void write_type_facts(writer *w, const tide_type_facts *facts)
+static void write_type_facts(tide_text_writer *w, const tide_type_facts *facts)
 {
     size_t length = strlen(facts->name);
     if (w->status != TIDE_OK)
@@ -164,22 +157,24 @@ static void write_type_facts(writer *w, const tide_type_facts *facts)
                               TIDE_TEXT_TYPE_NAME, facts->name);
         return;
     }
-    write_format(w, "type %zu %zu", facts->size, facts->align);
-    write_string(w, facts->name);
-    write_format(w, "\n");
+    tide_text_format(w, "type %zu %zu", facts->size, facts->align);
+    tide_text_string(w, facts->name);
+    tide_text_format(w, "\n");
 }
 
 tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out,
                                     const char *call)
 {
-    writer w = {out, call, TIDE_OK};
+    tide_text_writer w = {out, call, TIDE_OK};
     *out = (tide_profile_text){0};
-    write_format(&w, "tidepool profile 1\n");
+    tide_text_format(&w, "tidepool profile %d\n", set->more != NULL ? 2 : 1);
     for (uint32_t i = 0; i < set->type_count; i++)
         write_type_facts(&w, &set->types[i]);
     for (uint32_t i = 0; i < set->site_count; i++)
         write_site(&w, set->sites[i]);
-    write_format(&w, "end %" PRIu32 "\n", set->site_count);
+    if (set->more != NULL)
+        tide_profile_more.write(set->more, &w);
+    tide_text_format(&w, "end %" PRIu32 "\n", set->site_count);
     tide_assert(w.status != TIDE_OK || out->length <= TIDE_TEXT_BYTES);
     return w.status;
 }

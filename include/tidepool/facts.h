@@ -82,6 +82,9 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *               uses_counted samples misses runs compiles lost_ns compile_ns saved_ns trial{uses
  *               ns code_ns error_ns} use_ns use_measured use_bytes rivals[{tier ns measured}]
  *               reason reason_code
+ *   "tunables"  tide_tunable: name kind (knob, measured or variants) file line; a knob's value low
+ *               high initial; else rows[{key uses choice settled pinned candidates[{name uses ns
+ *               error_ns}]}]
  *   "buffers"   tide_buffers_information: id name device hits misses releases refused dropped
  *               trimmed pressed failed live cached live_bytes cached_bytes high_bytes max_bytes
  *               asked_bytes given_bytes

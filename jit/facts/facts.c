@@ -14,6 +14,7 @@
 #include <tidepool/version.h>
 
 #include "jit/facts/document.h"
+#include "jit/facts/tunables.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
@@ -253,6 +254,7 @@ static tide_status facts_write_all(tide_json *json)
     tide_json_open(json, "sites", '[');
     tide_site_visit(facts_write_site, json);
     tide_json_close(json, ']');
+    tide_tunables_write(json);
     tide_json_open(json, "buffers", '[');
     TIDE_FORWARD(tide_buffers_each(facts_write_buffers, json));
     tide_json_close(json, ']');

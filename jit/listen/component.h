@@ -12,7 +12,7 @@
 #include <tidepool/site.h>
 #include <tidepool/status.h>
 
-enum { TIDE_LISTEN_INTERFACE = 2 }; /* raised whenever anything below changes */
+enum { TIDE_LISTEN_INTERFACE = 3 }; /* raised whenever anything below changes */
 
 /* What a client wants done; what it did not say is 0 or NULL. */
 typedef struct tide_listen_order {
@@ -22,6 +22,8 @@ typedef struct tide_listen_order {
     double value;
     const char *types[64];
     size_t type_count;
+    const char *tunable, *variant; /* of a tunable, and `value` or `variant` for it   */
+    uint64_t row;                  /* the key that is meant                           */
 } tide_listen_order;
 
 /* The library, as the component's thread calls it. Nothing of this calls the program: a trim is
@@ -33,6 +35,7 @@ typedef struct tide_listen_host {
     tide_status (*write_profile)(FILE *out);
     tide_status (*write_spec)(const tide_listen_order *site,
                               FILE *out); /* what is or would be compiled */
+    tide_status (*write_tunable)(const tide_listen_order *order, FILE *out); /* as in facts */
     tide_status (*obey)(const tide_listen_order *order);
     const char *(*message)(void); /* of the last of these that failed */
 } tide_listen_host;

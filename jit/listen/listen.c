@@ -56,6 +56,7 @@ static const tide_listen_host listen_host = {.create_thread = tide_background_cr
                                              .write_event = tide_event_write,
                                              .write_profile = tide_profile_write,
                                              .write_spec = tide_listen_write_spec,
+                                             .write_tunable = tide_listen_write_tunable,
                                              .obey = tide_listen_obey,
                                              .message = tide_error_message};
 

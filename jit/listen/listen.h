@@ -21,4 +21,7 @@ tide_status tide_listen_obey(const tide_listen_order *order);
  * TIDE_ERROR_STATE: it has none. */
 tide_status tide_listen_write_spec(const tide_listen_order *site, FILE *out);
 
+/* Writes the order's tunable as facts do, in a line. */
+tide_status tide_listen_write_tunable(const tide_listen_order *order, FILE *out);
+
 #endif

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Obeys clients. A site is looked up and used with the registry locked, so that its module is not
  * unloaded in between. */
+#define _GNU_SOURCE
 #include "jit/listen/listen.h"
 
 #include <string.h>
 
 #include <tidepool/dynamic.h>
 #include <tidepool/facts.h>
+#include <tidepool/tunable.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
+#include "jit/facts/document.h"
+#include "jit/facts/tunables.h"
 #include "jit/learn/background.h"
 #include "jit/learn/learner.h"
 #include "jit/spec/spec.h"
@@ -98,12 +102,55 @@ static tide_status order_change_site(tide_site *site, const tide_listen_order *o
     return tide_fail(TIDE_ERROR_ARGUMENT, call, "do: no such verb");
 }
 
+/* Registry locked. A knob's value is whole. */
+static tide_status order_tell(tide_tunable *tunable, const tide_listen_order *order)
+{
+    if (tunable == NULL)
+        return tide_error_status();
+    if (strcmp(order->verb, "forget") == 0)
+        return tide_tunable_reset(tunable);
+    if (order->variant != NULL)
+        return tide_tunable_pin(tunable, order->row, order->variant);
+    if (!(order->value >= 0 && order->value < (double)TIDE_TUNABLE_LIMIT) ||
+        (double)(int64_t)order->value != order->value)
+        return tide_fail(TIDE_ERROR_SIZE, call, "tell: neither a variant nor a whole value");
+    return tide_tunable_set(tunable, (int64_t)order->value);
+}
+
+static tide_status order_change_tunable(const tide_listen_order *order)
+{
+    tide_registry_lock();
+    tide_status status = order_tell(tide_tunable_find(order->tunable), order);
+    tide_registry_unlock();
+    return status;
+}
+
+tide_status tide_listen_write_tunable(const tide_listen_order *order, FILE *out)
+{
+    tide_document document;
+    if (!tide_document_begin(&document))
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the answer");
+    tide_registry_lock();
+    const tide_tunable *tunable = tide_tunable_find(order->tunable);
+    if (tunable != NULL)
+        tide_tunable_write(&(tide_json){.out = document.page}, NULL, tunable);
+    tide_registry_unlock();
+    if (tunable != NULL) {
+        putc('\n', document.page);
+        return tide_document_end(&document, out, call);
+    }
+    tide_document_drop(&document);
+    return tide_error_status();
+}
+
 tide_status tide_listen_obey(const tide_listen_order *order)
 {
     if (strcmp(order->verb, "set") == 0)
         return tide_tune_set(order->key, order->value);
     if (strcmp(order->verb, "trim") == 0)
         return tide_pool_request_by_id(order->id, TIDE_REQUEST_TRIM);
+    if (strcmp(order->verb, "tell") == 0 || strcmp(order->verb, "forget") == 0)
+        return order_change_tunable(order);
     tide_registry_lock();
     tide_status status = order_change_site(order_find_site(order), order);
     tide_registry_unlock();

@@ -34,9 +34,10 @@ bool listen_request_refuse(const listen_client *client, const char *what)
     return request_reply(client, json_pack("{s:s}", "error", clean));
 }
 
-/* What the library writes: `site`'s spec, else what `write` writes; as it is, or as one text of that
+/* What the library writes: of one site or tunable, else what `write` writes; as it is, or as one text of that
  * name. It is made whole first, so no lock waits for a client. */
-static bool request_write(const listen_client *client, const tide_listen_order *site,
+static bool request_write(const listen_client *client, const tide_listen_order *of,
+                          tide_status (*write_of)(const tide_listen_order *of, FILE *out),
                           tide_status (*write)(FILE *out), const char *name)
 {
     char *text = NULL;
@@ -44,7 +45,7 @@ static bool request_write(const listen_client *client, const tide_listen_order *
     tide_status status = TIDE_OK;
     FILE *out = tide_memory_stream_open(&text, &length);
     if (out != NULL)
-        status = site != NULL ? listen_host->write_spec(site, out) : write(out);
+        status = write_of != NULL ? write_of(of, out) : write(out);
     bool good = tide_memory_stream_close(out, &text);
     if (status != TIDE_OK || !good)
         good = listen_request_refuse(client, status != TIDE_OK ? listen_host->message()
@@ -83,8 +84,12 @@ static void request_read_order(const json_t *request, const json_t *site, tide_l
                                  .kind = json_string_value(json_object_get(request, "kind")),
                                  .tier = json_string_value(json_object_get(request, "tier")),
                                  .key = json_string_value(json_object_get(request, "key")),
+                                 .tunable = json_string_value(json_object_get(request, "tunable")),
+                                 .variant = json_string_value(json_object_get(request, "variant")),
                                  .value = json_is_number(value) ? json_number_value(value)
                                                                 : (double)NAN};
+    if (json_integer_value(json_object_get(request, "row")) > 0)
+        order->row = (uint64_t)json_integer_value(json_object_get(request, "row"));
     if (json_integer_value(site) > 0)
         order->id = (uint64_t)json_integer_value(site);
     json_array_foreach(json_object_get(request, "types"), i, one)
@@ -122,19 +127,22 @@ bool listen_request_answer(listen_client *client, const char *line, size_t lengt
     if (request == NULL)
         good = listen_request_refuse(client, error.text);
     else if (request_is(request, "get", "facts"))
-        good = request_write(client, NULL, listen_host->write_facts, NULL);
+        good = request_write(client, NULL, NULL, listen_host->write_facts, NULL);
     else if (request_is(request, "get", "profile"))
-        good = request_write(client, NULL, listen_host->write_profile, "profile");
+        good = request_write(client, NULL, NULL, listen_host->write_profile, "profile");
     else if (request_is(request, "get", "events") || request_is(request, "follow", "events"))
         good = request_events(client, request, request_is(request, "follow", "events"));
     else if (verb != NULL)
         good = request_do(client, verb, request);
     else if (json_object_get(request, "explain") != NULL) {
         request_read_order(request, json_object_get(request, "explain"), &order);
-        good = request_write(client, &order, NULL, "text");
+        good = request_write(client, &order, listen_host->write_spec, NULL, "text");
+    } else if (json_is_string(json_object_get(request, "ask"))) {
+        order = (tide_listen_order){.tunable = json_string_value(json_object_get(request, "ask"))};
+        good = request_write(client, &order, listen_host->write_tunable, NULL, NULL);
     } else
         good = listen_request_refuse(
-            client, "no request: get facts, events, profile; follow events; do; explain");
+            client, "no request: get facts, events, profile; follow events; do; explain; ask");
     json_decref(request);
     return good;
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* TIDEPOOL_PROFILE=FILE, read once, when the first tunable or pool comes. */
+#define _GNU_SOURCE
+#include "jit/tune/keep.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <tidepool/profile.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/hooks.h"
+
+static char *keep_path;    /* set once */
+static pid_t keep_process; /* a forked child saves nothing */
+
+static void keep_complain(const char *what)
+{
+    fprintf(stderr, "tidepool: TIDEPOOL_PROFILE is not %s: %s\n", what, tide_error_message());
+}
+
+static void keep_save(void)
+{
+    tide_assert(keep_path != NULL);
+    if (getpid() == keep_process && tide_profile_save(keep_path) != TIDE_OK)
+        keep_complain("saved");
+}
+
+/* The path is made absolute: the program may change its folder before it exits. */
+static void keep_load(void)
+{
+    const char *named = secure_getenv("TIDEPOOL_PROFILE"); /* NULL under raised privileges */
+    if (named == NULL || named[0] == '\0')
+        return;
+    char *folder = named[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (asprintf(&keep_path, "%s%s%s", folder != NULL ? folder : "", folder != NULL ? "/" : "",
+                 named) < 0)
+        keep_path = NULL;
+    free(folder);
+    if (keep_path == NULL)
+        return;
+    tide_attach();
+    if (access(keep_path, F_OK) == 0 && tide_profile_load(keep_path) != TIDE_OK)
+        keep_complain("loaded");
+    keep_process = getpid();
+    (void)atexit(keep_save);
+}
+
+void tide_keep_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, keep_load);
+}

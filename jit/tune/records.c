@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of tunables: found, added up, kept, and made of what the process knows. */
+#define _GNU_SOURCE
+#include "jit/tune/records.h"
+
+#include <string.h>
+
+#include "jit/tune/records_text.h"
+#include "jit/tune/tunables.h"
+#include "profiler/profile_set.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+
+/* From so many uses on, what is older counts half. */
+#define RECORDS_HEAVY (UINT64_C(1) << 20)
+
+static tide_tuned_set *records_known; /* guarded by the registry */
+
+/* ---- one record --------------------------------------------------------------------------- */
+
+static const char *records_last_part(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash != NULL ? slash + 1 : file;
+}
+
+static void records_copy_text(char *to, size_t room, const char *text)
+{
+    size_t length = strnlen(text, room - 1);
+    memcpy(to, text, length);
+    to[length] = '\0';
+}
+
+void tide_record_begin(tide_record *record, const tide_tunable *tunable, uint64_t key)
+{
+    memset(record, 0, sizeof *record);
+    records_copy_text(record->name, sizeof record->name, tunable->name);
+    records_copy_text(record->file, sizeof record->file, records_last_part(tunable->file));
+    record->state = tunable->variants == NULL ? TIDE_RECORD_KNOB : TIDE_RECORD_MEASURED;
+    record->key = tunable->variants == NULL ? 0 : key;
+}
+
+static bool records_alike(const tide_record *a, const tide_record *b)
+{
+    return a->key == b->key && (a->state == TIDE_RECORD_KNOB) == (b->state == TIDE_RECORD_KNOB) &&
+           strcmp(a->name, b->name) == 0 && strcmp(a->file, b->file) == 0;
+}
+
+tide_record *tide_records_find(const tide_tuned_set *set, const tide_record *like)
+{
+    for (uint32_t i = 0; set != NULL && i < set->count; i++)
+        if (records_alike(set->records[i], like))
+            return set->records[i];
+    return NULL;
+}
+
+/* ---- adding up ---------------------------------------------------------------------------- */
+
+static tide_record_candidate *records_candidate(tide_record *to, const char *name)
+{
+    for (uint32_t i = 0; i < to->candidate_count; i++)
+        if (strcmp(to->candidates[i].name, name) == 0)
+            return &to->candidates[i];
+    if (to->candidate_count == TIDE_VARIANTS_MAX)
+        return NULL;
+    tide_record_candidate *made = &to->candidates[to->candidate_count++];
+    *made = (tide_record_candidate){.uses = 0};
+    records_copy_text(made->name, sizeof made->name, name);
+    return made;
+}
+
+/* Means by their weights. The error of the sum is no more than the weighed errors. */
+static void records_add_candidate(tide_record_candidate *to, const tide_record_candidate *more)
+{
+    double old = (double)to->uses, new = (double)more->uses, all = old + new;
+    if (all == 0)
+        return;
+    to->ps = (uint64_t)(((double)to->ps * old + (double)more->ps * new) / all);
+    to->error_ps = (uint64_t)(((double)to->error_ps * old + (double)more->error_ps * new) / all);
+    to->uses += more->uses;
+    to->uses = to->uses > RECORDS_HEAVY ? to->uses / 2 : to->uses;
+}
+
+/* What is pinned stays; else the fastest of those that were timed is chosen. */
+static void records_add_to(tide_record *to, const tide_record *more)
+{
+    if (to->state == TIDE_RECORD_KNOB) {
+        to->value = more->value;
+        return;
+    }
+    const char *pinned =
+        more->state == TIDE_RECORD_PINNED ? more->candidates[more->choice].name : NULL;
+    for (uint32_t i = 0; i < more->candidate_count; i++) {
+        tide_record_candidate *one = records_candidate(to, more->candidates[i].name);
+        if (one != NULL)
+            records_add_candidate(one, &more->candidates[i]);
+    }
+    if (to->state < more->state)
+        to->state = more->state;
+    for (uint32_t i = 0; i < to->candidate_count; i++) {
+        const tide_record_candidate *one = &to->candidates[i], *best = &to->candidates[to->choice];
+        if (pinned != NULL ? strcmp(one->name, pinned) == 0
+                           : to->state != TIDE_RECORD_PINNED && one->uses != 0 &&
+                                 (best->uses == 0 || one->ps < best->ps))
+            to->choice = i;
+    }
+    tide_assert(to->choice < to->candidate_count);
+}
+
+static tide_status records_append(tide_tuned_set *set, const tide_record *record, const char *call)
+{
+    if (set->count == TIDE_RECORDS_MAX)
+        return TIDE_OK;
+    if (set->count == set->room) {
+        uint32_t room = set->room == 0 ? 8 : set->room * 2;
+        void *made = tide_os_resize(set->records, room * sizeof *set->records);
+        if (made == NULL)
+            return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for tunables");
+        set->records = made;
+        set->room = room;
+    }
+    tide_record *copy = tide_os_resize(NULL, sizeof *copy);
+    if (copy == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a tunable");
+    *copy = *record;
+    tide_assert(set->count < set->room);
+    set->records[set->count++] = copy;
+    return TIDE_OK;
+}
+
+tide_status tide_records_add(tide_tuned_set **set, const tide_record *record, const char *call)
+{
+    if (*set == NULL) {
+        *set = tide_os_resize(NULL, sizeof **set);
+        if (*set == NULL)
+            return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for tunables");
+        **set = (tide_tuned_set){NULL, 0, 0};
+    }
+    tide_record *there = tide_records_find(*set, record);
+    if (there == NULL)
+        return records_append(*set, record, call);
+    records_add_to(there, record);
+    return TIDE_OK;
+}
+
+void tide_records_destroy(tide_tuned_set *set)
+{
+    if (set == NULL)
+        return;
+    for (uint32_t i = 0; i < set->count; i++)
+        tide_os_free(set->records[i]);
+    tide_os_free(set->records);
+    tide_os_free(set);
+}
+
+/* ---- what is known ------------------------------------------------------------------------ */
+
+const tide_record *tide_records_known(const tide_tunable *tunable, uint64_t key)
+{
+    tide_record like;
+    if ((tunable->listed & TIDE_TUNABLE_ANEW) != 0 || records_known == NULL)
+        return NULL;
+    tide_record_begin(&like, tunable, key);
+    return tide_records_find(records_known, &like);
+}
+
+/* Figures that this process has; a candidate without one has those that were loaded. */
+static void records_of_row(const tide_tunable *tunable, const tide_tunable_row *row,
+                           tide_record *out)
+{
+    tide_record_begin(out, tunable, row->key);
+    out->state = row->pinned    ? TIDE_RECORD_PINNED
+                 : row->settled ? TIDE_RECORD_SETTLED
+                                : TIDE_RECORD_MEASURED;
+    out->choice = row->choice;
+    out->candidate_count = row->candidate_count;
+    for (uint32_t i = 0; i < row->candidate_count; i++) {
+        const tide_candidate *from = &row->candidates[i];
+        tide_record_candidate *to = &out->candidates[i];
+        records_copy_text(to->name, sizeof to->name, from->name);
+        to->uses = from->uses;
+        to->ps =
+            (uint64_t)(from->ns < TIDE_RECORD_PS_MAX / 1e3 ? from->ns * 1e3 : TIDE_RECORD_PS_MAX);
+        to->error_ps = (uint64_t)(from->error_ns * 1e3);
+        to->error_ps = to->error_ps < to->ps ? to->error_ps : to->ps;
+    }
+}
+
+/* Adds what is known of a tunable; a knob only if it has another value than its own. */
+static tide_status records_collect_one(const tide_tunable *tunable, tide_tuned_set **to,
+                                       const char *call)
+{
+    tide_record record;
+    tide_tunable_row row;
+    tide_status status = TIDE_OK;
+    if (tunable->variants == NULL) {
+        tide_record_begin(&record, tunable, 0);
+        record.value = tide_tunable_value(tunable);
+        return record.value != tunable->initial ? tide_records_add(to, &record, call) : TIDE_OK;
+    }
+    for (uint32_t i = 0; status == TIDE_OK && tide_tunable_row_get(tunable, i, &row); i++) {
+        records_of_row(tunable, &row, &record);
+        status = tide_records_add(to, &record, call);
+    }
+    return status;
+}
+
+/* Is it a tunable that is listed and has been reset, or set back to its own value? */
+static bool records_superseded(const tide_record *record)
+{
+    for (const tide_tunable *at = tide_tunables_first(); at != NULL; at = at->next) {
+        tide_record like;
+        tide_record_begin(&like, at, record->key);
+        if (records_alike(&like, record))
+            return (at->listed & TIDE_TUNABLE_ANEW) != 0 || at->variants == NULL;
+    }
+    return false;
+}
+
+static tide_status records_collect(tide_tuned_set **to, const char *call)
+{
+    tide_status status = TIDE_OK;
+    for (const tide_tunable *at = tide_tunables_first(); at != NULL && status == TIDE_OK;
+         at = at->next)
+        status = records_collect_one(at, to, call);
+    for (uint32_t i = 0; status == TIDE_OK && records_known != NULL && i < records_known->count;
+         i++) {
+        const tide_record *known = records_known->records[i];
+        if (tide_records_find(*to, known) == NULL && !records_superseded(known))
+            status = tide_records_add(to, known, call);
+    }
+    return status;
+}
+
+/* In place of what was known: its figures have in them what was loaded. */
+void tide_records_keep(const tide_tunable *tunable)
+{
+    tide_tuned_set *seen = NULL;
+    (void)records_collect_one(tunable, &seen, "tide_tunable_leave");
+    for (uint32_t i = 0; seen != NULL && i < seen->count; i++) {
+        tide_record *there = tide_records_find(records_known, seen->records[i]);
+        if (there != NULL)
+            *there = *seen->records[i];
+        else
+            (void)tide_records_add(&records_known, seen->records[i], "tide_tunable_leave");
+    }
+    tide_records_destroy(seen);
+}
+
+void tide_records_apply(tide_tunable *tunable)
+{
+    const tide_record *known = tunable->variants == NULL ? tide_records_known(tunable, 0) : NULL;
+    if (known != NULL && tide_tunable_value(tunable) == tunable->initial)
+        (void)tide_tunable_set(tunable, known->value);
+}
+
+/* ---- profiles ----------------------------------------------------------------------------- */
+
+/* Rows that are there already go on as they are. */
+static void records_load(tide_tuned_set *more)
+{
+    tide_records_destroy(records_known);
+    records_known = more;
+    for (tide_tunable *at = tide_tunables_first(); more != NULL && at != NULL; at = at->next)
+        tide_records_apply(at);
+}
+
+static tide_status records_copy(tide_tuned_set **to, const char *call)
+{
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; status == TIDE_OK && records_known != NULL && i < records_known->count;
+         i++)
+        status = tide_records_add(to, records_known->records[i], call);
+    return status;
+}
+
+void tide_records_attach(void)
+{
+    tide_profile_more = (tide_profile_additions){.read = tide_records_read,
+                                                 .write = tide_records_write,
+                                                 .destroy = tide_records_destroy,
+                                                 .loaded = records_load,
+                                                 .copy = records_copy,
+                                                 .collect = records_collect};
+}
