@@ -528,7 +528,7 @@ static const struct {
     {"", "line 1: the end is missing"},
     {"tidepool profile 1", "line 1: the line does not end"},
     {"tidepool profile 1\n", "line 2: the end is missing"},
-    {"tidepool profile 2\nend 0\n", "line 1: the version is 2, must be from 1 to 1"},
+    {"tidepool profile 3\nend 0\n", "line 1: the version is 3, must be from 1 to 2"},
     {"tidepool profile\nend 0\n", "line 1: a blank and the version are missing"},
     {"tidepool\nend 0\n", "line 1"},
     {"{\"profile\": 1}\n", "line 1: not a profile"},

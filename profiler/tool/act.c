@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool pin, unpin, reset, declare, compile, set, trim: what a process is asked to do. */
+/* tidepool pin, unpin, reset, declare, compile, set, ask, tell, forget, trim: what a process is asked to do. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +30,7 @@ json_t *tool_request_of_kind(json_t *request, const char *kind)
 /* Takes the request over. */
 static int act_ask(const char *pid, const tool_options *options, json_t *request)
 {
+    bool orders = json_object_get(request, "ask") == NULL; /* else it is a question */
     tool_client client;
     json_t *answer = NULL;
     int code = tool_client_open_named(&client, pid, options);
@@ -38,14 +39,14 @@ static int act_ask(const char *pid, const tool_options *options, json_t *request
         return code;
     }
     code = tool_client_ask(&client, tool_request_of_kind(request, options->kind), &answer);
-    if (code == TOOL_OK && !tide_value_flag(answer, "ok")) {
+    if (code == TOOL_OK && orders && !tide_value_flag(answer, "ok")) {
         snprintf(client.error, sizeof client.error, "process %d: its answer is none to that",
                  (int)client.pid);
         code = TOOL_BROKEN;
     }
     if (code != TOOL_OK)
         (void)tool_client_complain(&client, code);
-    else if (options->json)
+    else if (options->json || !orders)
         tool_print_json(answer);
     json_decref(answer);
     tool_client_close(&client);
@@ -122,4 +123,45 @@ int tool_trim(int count, char **args)
         return TOOL_OPTIONS_CODE(code);
     return act_ask(args[1], &options,
                    json_pack("{s:s, s:o}", "do", "trim", "pool", tool_site_of(args[2])));
+}
+
+/* ---- tunables ----------------------------------------------------------------------------- */
+
+int tool_ask(int count, char **args)
+{
+    tool_options options;
+    int code = tool_options_read(&count, args, "jtd", 2, 2, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    return act_ask(args[1], &options, json_pack("{s:s}", "ask", args[2]));
+}
+
+/* A knob's value, or a variant and its key. */
+int tool_tell(int count, char **args)
+{
+    tool_options options;
+    int code = tool_options_read(&count, args, "jtd", 3, 4, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    const char *text = args[count - 1];
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 18 || text[digits] != '\0')
+        return tool_complain(
+            TOOL_USAGE, "'%.60s' is no whole number: a knob's value, or a variant's key", text);
+    json_int_t number = (json_int_t)strtoll(text, NULL, 10);
+    tide_assert(count == 4 || count == 5);
+    return act_ask(
+        args[1], &options,
+        count == 4 ? json_pack("{s:s, s:s, s:I}", "do", "tell", "tunable", args[2], "value", number)
+                   : json_pack("{s:s, s:s, s:s, s:I}", "do", "tell", "tunable", args[2], "variant",
+                               args[3], "row", number));
+}
+
+int tool_forget(int count, char **args)
+{
+    tool_options options;
+    int code = tool_options_read(&count, args, "jtd", 2, 2, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    return act_ask(args[1], &options, json_pack("{s:s, s:s}", "do", "forget", "tunable", args[2]));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool sites, pools, buffers: the lists of a facts document as tables. */
+/* tidepool sites, pools, buffers, tunables: the lists of a facts document as tables. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +51,39 @@ static void lists_print_buffers(const json_t *one)
              tool_bytes(tide_value_number(one, "live_bytes"), live),
              tool_bytes(tide_value_number(one, "cached_bytes"), cached),
              tool_bytes(tide_value_number(one, "max_bytes"), most));
+}
+
+static void lists_print_tunable_row(const json_t *row, const char *name)
+{
+    char text[32], took[TOOL_TIME_TEXT], error[TOOL_TIME_TEXT];
+    const char *choice = tide_value_text(row, "choice");
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(row, "candidates"), i, one)
+    {
+        const char *variant = tide_value_text(one, "name");
+        bool chosen = strcmp(variant, choice) == 0;
+        tool_say("%-24s %10.0f  %-20s %8.0f %9s ± %9s %s", name, tide_value_number(row, "key"),
+                 tool_clean(variant, text, 21), tide_value_number(one, "uses"),
+                 tool_time(tide_value_number(one, "ns"), took),
+                 tool_time(tide_value_number(one, "error_ns"), error),
+                 !chosen                           ? ""
+                 : tide_value_flag(row, "pinned")  ? "pinned"
+                 : tide_value_flag(row, "settled") ? "chosen"
+                                                   : "ahead");
+    }
+}
+
+static void lists_print_tunable(const json_t *tunable)
+{
+    char name[32];
+    size_t i;
+    json_t *row;
+    (void)tool_clean(tide_value_text(tunable, "name"), name, 25);
+    if (json_object_get(tunable, "value") != NULL)
+        tool_say("%-24s %10s  %.0f of %.0f to %.0f", name, "", tide_value_number(tunable, "value"),
+                 tide_value_number(tunable, "low"), tide_value_number(tunable, "high"));
+    json_array_foreach(json_object_get(tunable, "rows"), i, row) lists_print_tunable_row(row, name);
 }
 
 static void lists_show(const json_t *facts, const char *member, bool as_json, const char *head,
@@ -107,4 +140,13 @@ int tool_buffers(int count, char **args)
                      "  ID  NAME             DEVICE         HITS     MISSES    HIT       LIVE     "
                      "CACHED        MAX",
                      lists_print_buffers);
+}
+
+int tool_tunables(int count, char **args)
+{
+    return lists_run(
+        count, args, "tunables",
+        "TUNABLE                         KEY  VARIANT                 TIMED       USE       "
+        "ERROR",
+        lists_print_tunable);
 }

@@ -13,6 +13,7 @@
 #include <tidepool/dlpack.h>
 #include <tidepool/generic.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tunable.h>
 #include <tidepool/upkeep.h>
 #include <tidepool/version.h>
 
@@ -180,6 +181,22 @@ static int use_dispatch(void)
     return wrong;
 }
 
+TIDE_KNOB(use_knob, "use: a knob", 1, 9, 4);
+TIDE_VARIANTS(use_variants, "use: variants", "one", "two");
+TIDE_MEASURED(use_measured, "use: measured");
+
+static int use_tunables(int key)
+{
+    int wrong = 0;
+    TIDE_MEASURE(&use_variants, key, which);
+    TIDE_MEASURE(&use_measured, 7U, unused);
+    USE_CHECK(which < 2);
+    USE_CHECK(tide_tunable("use: low", 1, 9) == 1 && tide_tunable("use: initial", 1, 9, 3) == 3);
+    USE_CHECK(tide_tunable_value(&use_knob) == 4 && use_knob.high < TIDE_TUNABLE_LIMIT);
+    USE_CHECK(TIDE_TUNABLE_OTHER > 0);
+    return wrong;
+}
+
 static int use_constants(void)
 {
     int wrong = 0;
@@ -197,8 +214,9 @@ static int use_constants(void)
 
 static int use_all(tide_pool *pool)
 {
-    int wrong = use_acquires(pool, 3, 4, 5, 6) + use_arrays(pool, 2) + use_scopes(pool, 2, 3) +
-                use_counts(pool) + use_jumps(pool, 2) + use_dispatch() + use_constants();
+    int wrong = use_tunables(2) + use_acquires(pool, 3, 4, 5, 6) + use_arrays(pool, 2) +
+                use_scopes(pool, 2, 3) + use_counts(pool) + use_jumps(pool, 2) + use_dispatch() +
+                use_constants();
     USE_CHECK(use_return(pool) != NULL);
     return wrong;
 }
