@@ -93,19 +93,6 @@ static void up_to_eight_dimensions_in_both_orders(const scene *s)
         }
 }
 
-static void a_shape_that_differs_in_one_extent_is_another(const scene *s)
-{
-    for (int ndim = 1; ndim <= TIDE_NDIM_MAX; ndim++)
-        for (int d = 0; d < ndim; d++) {
-            int64_t shape[TIDE_NDIM_MAX] = {1, 2, 1, 2, 1, 2, 1, 2};
-            ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
-            shape[d]--;
-            ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
-            shape[d] = 3;
-            ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
-        }
-}
-
 static void number_by_index(tide_pool *pool, void *state)
 {
     (void)state;
@@ -161,53 +148,6 @@ static void a_position_serves_arrays_and_plain_acquires_in_turn(const scene *s)
         form_run(s->form, s->pool, raw_then_array, &turn);
 }
 
-/* A ready header has to follow its slot's memory, whoever changed that in between. */
-static void a_header_follows_when_others_grow_empty_or_trim_its_slot(const scene *s)
-{
-    for (size_t large = 1000; large < 100000; large *= 3) {
-        tide_array *array = ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
-        take(s->pool, TIDE_F32, large, 1);
-        expect_ok(tide_pool_reset(s->pool));
-        assert_ptr_equal(ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4)), array);
-        set_constant("compact_gain", 0);
-        tide_pool_compact(s->pool, TIDE_F32);
-        tide_pool_compact(s->pool, TIDE_F32);
-        set_constant("compact_gain", 1024);
-        ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
-        expect_ok(tide_pool_empty(s->pool));
-        ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
-    }
-}
-
-/* Large enough for slots to be exchanged rather than grown, and the exchange undone at the end. */
-static void take_three_large(tide_pool *pool, void *state)
-{
-    static const int64_t shapes[3][2] = {{100, 100}, {200, 200}, {300, 300}};
-    size_t turn = (*(size_t *)state)++;
-    tide_array *arrays[3];
-    for (size_t i = 0; i < 3; i++) {
-        arrays[i] = take_array(pool, TIDE_F32, TIDE_ROW_MAJOR, 2, shapes[(i * 2 + turn) % 3]);
-        fill_bytes(tide_array_data(arrays[i]), bytes_of(arrays[i]), (unsigned)(turn + i));
-    }
-    for (size_t i = 0; i < 3; i++)
-        expect_bytes(tide_array_data(arrays[i]), bytes_of(arrays[i]), (unsigned)(turn + i));
-    CHECK_POOL(pool);
-}
-
-static void headers_follow_slots_that_are_exchanged(const scene *s)
-{
-    size_t turn = 0;
-    form_repeat(s->form, s->pool, 7, take_three_large, &turn);
-    for (int i = 0; i < 7; i++)
-        form_run(s->form, s->pool, take_three_large, &turn);
-    take_three_large(s->pool, &turn);
-    expect_ok(tide_pool_reset(s->pool));
-    take_three_large(s->pool, &turn);
-    expect_ok(tide_pool_reset(s->pool));
-    if (!s->kind->disabled && s->kind->check != TIDE_CHECK_GUARD)
-        assert_true(stats_of(s->pool).exchanges > 0);
-}
-
 static void outer_and_inner(tide_pool *pool, void *state)
 {
     const form *inner = state;
@@ -242,20 +182,6 @@ static void rotate(const scene *s, size_t rounds)
     for (size_t round = 0; round < rounds; round++)
         for (int i = 0; i < 5; i++)
             form_run(s->form, s->pool, ask_pattern, &i);
-}
-
-static void five_shapes_in_rotation_allocate_nothing_after_the_first_round(const scene *s)
-{
-    rotate(s, 1);
-    tide_pool_statistics before = stats_of(s->pool);
-    tide_array_statistics headers = array_stats_of(s->pool);
-    assert_int_equal(headers.headers, 4); /* of four ranks */
-    count_allocations();
-    rotate(s, 50);
-    assert_int_equal(allocations_counted(), 0);
-    assert_int_equal(array_stats_of(s->pool).headers, 4);
-    assert_int_equal(stats_of(s->pool).allocations, before.allocations);
-    assert_int_equal(stats_of(s->pool).bytes_held, before.bytes_held);
 }
 
 static void take_five_positions(tide_pool *pool, void *state)
@@ -387,23 +313,6 @@ static void a_null_pool_is_refused(void **state)
     assert_null(tide_array_acquire(NULL, TIDE_F64, 0, NULL));
 }
 
-/* By calls alone, as other languages do; with and without what the inlined path would find. */
-static void the_exported_twin_refuses_and_gives_the_same(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_array *array = TAKE(pool, TIDE_F64, 3, 4);
-    expect_ok(tide_pool_reset(pool));
-    assert_ptr_equal(
-        tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4), TIDE_NOWHERE),
-        array);
-    assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
-    assert_null(tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, NULL, TIDE_NOWHERE));
-    expect_error(TIDE_ERROR_ARGUMENT, "NULL");
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* The header stays with its slot when the memory goes: it must not vouch for smaller memory. */
 static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
 {
@@ -509,22 +418,6 @@ static void ready_headers_are_counted_exactly(void **state)
     }
 }
 
-static void the_first_touch_in_a_scope_counts_as_recent_too(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    for (int i = 0; i < 10; i++) {
-        tide_mark mark = tide_checkpoint(pool);
-        TAKE(pool, TIDE_F64, 3, 4);
-        expect_ok(tide_rewind(pool, mark));
-    }
-    expect_counts(pool, 9, 0, 1, 1);
-    TIDE_LOOP(pool, i, 10)
-    TAKE(pool, TIDE_F64, 3, 4);
-    expect_counts(pool, 19, 0, 1, 1);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
 {
     (void)state;
@@ -557,14 +450,10 @@ static void statistics_of_nothing_are_refused(void **state)
 static const form_case cases[] = {
     CASE(same_rank_again_gives_the_same_header_and_another_rank_another),
     CASE(up_to_eight_dimensions_in_both_orders),
-    CASE(a_shape_that_differs_in_one_extent_is_another),
     CASE(the_last_index_runs_fastest_in_row_order_and_the_first_in_column_order),
     CASE_SLOTS(a_header_follows_its_slot_when_that_grows),
     CASE(a_position_serves_arrays_and_plain_acquires_in_turn),
-    CASE(a_header_follows_when_others_grow_empty_or_trim_its_slot),
-    CASE(headers_follow_slots_that_are_exchanged),
     CASE(an_inner_scope_leaves_outer_headers_alone),
-    CASE_SLOTS(five_shapes_in_rotation_allocate_nothing_after_the_first_round),
     CASE_SLOTS(shapes_that_wander_over_positions_allocate_nothing_either),
     CASE(trim_frees_headers_with_their_slots),
     CASE(bad_shapes_and_types_are_refused_and_change_nothing),
@@ -572,12 +461,10 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_null_pool_is_refused),
-    cmocka_unit_test(the_exported_twin_refuses_and_gives_the_same),
     cmocka_unit_test(a_ready_header_over_smaller_memory_is_not_enough),
     cmocka_unit_test(the_limit_of_the_pool_holds_for_arrays),
     cmocka_unit_test(a_new_rank_without_memory_keeps_the_old_ones),
     cmocka_unit_test(ready_headers_are_counted_exactly),
-    cmocka_unit_test(the_first_touch_in_a_scope_counts_as_recent_too),
     cmocka_unit_test(with_a_way_for_each_shape_nothing_is_computed_twice),
     cmocka_unit_test(statistics_of_nothing_are_refused),
 };

@@ -312,28 +312,6 @@ static void at_word_borders_one_bit_changes_and_no_other(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void random_changes_are_those_of_an_array_of_bools(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_GUARD);
-    struct shadow shadow = {.bits = tide_zeros_type(pool, TIDE_BIT, 64 * WORDS)};
-    rng random = {1};
-    for (int round = 0; round < 4000; round++) {
-        size_t i = rng_below(&random, 64 * WORDS);
-        unsigned what = (unsigned)rng_below(&random, 4);
-        shadow.is[i] = what == 0 || what == 2;
-        if (what == 0)
-            tide_bit_set(shadow.bits, i);
-        else if (what == 1)
-            tide_bit_clear(shadow.bits, i);
-        else
-            tide_bit_put(shadow.bits, i, what == 2);
-        if (round % 64 == 0)
-            expect_shadow(&shadow);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void counting_looks_at_no_bit_beyond_the_length(void **state)
 {
     (void)state;
@@ -364,7 +342,6 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_hundred_bits_are_packed),
     cmocka_unit_test(at_word_borders_one_bit_changes_and_no_other),
-    cmocka_unit_test(random_changes_are_those_of_an_array_of_bools),
     cmocka_unit_test(counting_looks_at_no_bit_beyond_the_length),
 };
 

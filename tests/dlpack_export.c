@@ -192,76 +192,12 @@ static void exported_memory_is_nobody_elses_until_it_is_given_back(const scene *
     form_run(s->form, s->pool, export_all_sorts, NULL);
 }
 
-static void takes_the_same(tide_pool *pool, void *state)
-{
-    const struct holding *holding = state;
-    tide_array *array = TAKE(pool, TIDE_I64, 4, 6);
-    assert_ptr_equal(tide_array_data(array), holding->data);
-    fill_bytes(tide_array_data(array), BYTES, 3);
-}
-
-static void given_back_memory_is_its_slots_again_without_allocation(const scene *s)
-{
-    struct holding holding = {.want = 1};
-    form_run(s->form, s->pool, export_one, &holding);
-    tide_pool_statistics pinned = stats_of(s->pool);
-    assert_true(pinned.bytes_exported >= BYTES);
-    give_back(holding.held[0]);
-    count_allocations();
-    form_run(s->form, s->pool, takes_the_same, &holding);
-    assert_int_equal(allocations_counted(), 0);
-    tide_pool_statistics after = stats_of(s->pool);
-    assert_int_equal(after.bytes_exported, 0);
-    assert_int_equal(after.bytes_held, pinned.bytes_held + pinned.bytes_exported);
-    assert_int_equal(after.allocations, pinned.allocations);
-    form_repeat(s->form, s->pool, 3, takes_the_same, &holding);
-}
-
 static void exchange_steadily(tide_pool *pool, void *state)
 {
     (void)state;
     tide_array *array = TAKE(pool, TIDE_I64, 4, 6);
     give_back(export_array(pool, array));
     TAKE(pool, TIDE_I64, 4, 6);
-}
-
-static void export_two_of_three(tide_pool *pool, void *state)
-{
-    tide_dl_managed **held = state;
-    tide_pool_statistics before = stats_of(pool);
-    tide_array *first = TAKE(pool, TIDE_I64, 4, 6), *second = TAKE(pool, TIDE_I64, 4, 6);
-    TAKE(pool, TIDE_I64, 4, 6);
-    tide_pool_statistics none = stats_of(pool);
-    assert_int_equal(none.slots_live, before.slots_live + 3);
-    held[0] = export_array(pool, first);
-    held[1] = export_array(pool, second);
-    tide_pool_statistics both = stats_of(pool);
-    assert_int_equal(both.slots_live, none.slots_live);
-    assert_int_equal(both.slots, none.slots);
-    assert_true(both.bytes_exported >= 2 * BYTES);
-    assert_int_equal(both.bytes_held + both.bytes_exported, none.bytes_held);
-    assert_int_equal(both.bytes_live + both.bytes_exported, none.bytes_live);
-    assert_int_equal(both.allocations, none.allocations);
-    assert_int_equal(both.releases, none.releases);
-}
-
-/* More slots were live than there were. */
-static void the_figures_of_a_pool_fit_each_other_after_an_export(const scene *s)
-{
-    tide_dl_managed *held[2];
-    char text[4096] = {0};
-    if (guarded(s))
-        return;
-    form_run(s->form, s->pool, export_two_of_three, held);
-    tide_pool_statistics after = stats_of(s->pool);
-    assert_true(after.slots_live == 0 && after.slots >= 2);
-    FILE *file = fmemopen(text, sizeof text - 1, "w");
-    expect_ok(tide_pool_print(s->pool, file));
-    fclose(file);
-    assert_non_null(strstr(text, "\n  exported "));
-    give_back(held[0]);
-    give_back(held[1]);
-    form_run(s->form, s->pool, exchange_steadily, NULL);
 }
 
 static void a_steady_exchange_allocates_no_slots(const scene *s)
@@ -274,22 +210,6 @@ static void a_steady_exchange_allocates_no_slots(const scene *s)
     assert_int_equal(after.bytes_held + after.bytes_exported,
                      before.bytes_held + before.bytes_exported);
     assert_int_equal(after.slots_live, 0);
-}
-
-static void two_exports_of_one_array_hold_it_both(const scene *s)
-{
-    for (int first = 0; first < 2 && !guarded(s); first++) {
-        struct holding holding = {.want = 2};
-        form_run(s->form, s->pool, export_one, &holding);
-        assert_ptr_not_equal(holding.held[0], holding.held[1]);
-        give_back(holding.held[first]);
-        tide_dl_managed *other = holding.held[1 - first];
-        assert_ptr_equal(other->tensor.data, holding.data);
-        form_run(s->form, s->pool, take_over, &holding);
-        expect_bytes(other->tensor.data, BYTES, 5);
-        give_back(other);
-        form_run(s->form, s->pool, exchange_steadily, NULL);
-    }
 }
 
 static void export_view_of_two_rows(tide_pool *pool, void *state)
@@ -339,27 +259,6 @@ static void given_back_early_the_array_lives_on_until_its_scope_ends(const scene
 {
     if (!guarded(s))
         form_repeat(s->form, s->pool, 3, give_back_inside, NULL);
-}
-
-static void grow_past_it(tide_pool *pool, void *state)
-{
-    struct holding *holding = state;
-    fill_bytes(tide_array_data(TAKE(pool, TIDE_I64, 400, 60)), 400 * 60 * 8, 2);
-    give_back(holding->held[0]);
-}
-
-static void a_slot_that_grew_meanwhile_lets_the_exported_memory_go(const scene *s)
-{
-    if (guarded(s))
-        return;
-    struct holding holding = {.want = 1};
-    form_run(s->form, s->pool, export_one, &holding);
-    form_run(s->form, s->pool, grow_past_it, &holding);
-    assert_int_equal(stats_of(s->pool).bytes_exported, 0);
-    holding = (struct holding){.want = 1};
-    form_run(s->form, s->pool, export_one, &holding);
-    give_back(holding.held[0]); /* before it grows: the memory comes back, and is replaced */
-    form_run(s->form, s->pool, exchange_steadily, NULL);
 }
 
 /* ---- elsewhere, and later ---- */
@@ -483,21 +382,6 @@ static void an_array_no_longer_live_is_refused(const scene *s)
     tide_report_set_handler(NULL, NULL);
 }
 
-static void another_rank_at_the_same_position_is_another_array(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE), *other = pool_of(TIDE_CHECK_NONE);
-    tide_array *two = TAKE(pool, TIDE_I64, 4, 6);
-    expect_no_export(other, two, TIDE_ERROR_STALE);
-    TAKE(other, TIDE_I64, 4, 6);
-    expect_no_export(other, two, TIDE_ERROR_STALE);
-    expect_ok(tide_pool_reset(pool));
-    TAKE(pool, TIDE_I64, 24);
-    expect_no_export(pool, two, TIDE_ERROR_STALE);
-    expect_ok(tide_pool_destroy(pool));
-    expect_ok(tide_pool_destroy(other));
-}
-
 /* The header has been rewound and may be anybody's; that its memory is live does not help. */
 static void a_rewound_view_of_a_live_array_is_refused(void **state)
 {
@@ -547,13 +431,9 @@ static void a_guarded_array_stays_with_its_scope(void **state)
 static const form_case cases[] = {
     CASE(a_consumer_sees_shape_strides_type_device_and_version),
     CASE(exported_memory_is_nobody_elses_until_it_is_given_back),
-    CASE_SLOTS(given_back_memory_is_its_slots_again_without_allocation),
-    CASE_SLOTS(the_figures_of_a_pool_fit_each_other_after_an_export),
     CASE_SLOTS(a_steady_exchange_allocates_no_slots),
-    CASE(two_exports_of_one_array_hold_it_both),
     CASE(a_view_pins_the_whole_array),
     CASE(given_back_early_the_array_lives_on_until_its_scope_ends),
-    CASE(a_slot_that_grew_meanwhile_lets_the_exported_memory_go),
     CASE(any_thread_may_give_it_back),
     CASE(an_array_no_longer_live_is_refused),
     CASE(what_dlpack_has_no_name_for_is_refused),
@@ -565,7 +445,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(it_outlives_the_pool),
     cmocka_unit_test(large_arrays_with_a_mapping_of_their_own_are_pinned_too),
     cmocka_unit_test(pinned_memory_returns_only_within_the_limit),
-    cmocka_unit_test(another_rank_at_the_same_position_is_another_array),
     cmocka_unit_test(a_rewound_view_of_a_live_array_is_refused),
     cmocka_unit_test(a_guarded_array_stays_with_its_scope),
 };

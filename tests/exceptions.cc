@@ -119,24 +119,6 @@ void the_scope_around_a_throw_cleans_up_after_it(const scene *s)
 
 // ---- many levels ----
 
-void a_throw_through_forty_levels(const scene *s)
-{
-    counts before = counts_of(s->pool);
-    bool caught = false;
-    {
-        TIDE_SCOPE_TYPES(s->pool, double);
-        try {
-            Throw how;
-            form_nest(s->form, 40, s->pool, acquire_and_throw, &how);
-        } catch (const Thrown &) {
-            caught = true;
-        }
-        CHECK_POOL(s->pool);
-    }
-    assert_true(caught);
-    counts_same(before, s->pool);
-}
-
 void throw_from_depth(tide_pool *pool, int depth)
 {
     TIDE_SCOPE(pool);
@@ -266,7 +248,6 @@ void a_throw_after_a_reset_leaves_newer_marks_open(const scene *s)
 const form_case cases[] = {
     CASE(a_throw_through_a_scope_cleans_it_up),
     CASE(the_scope_around_a_throw_cleans_up_after_it),
-    CASE(a_throw_through_forty_levels),
     CASE(scopes_of_all_forms_unwind_together),
     CASE(a_throw_through_c_compiled_for_exceptions_cleans_up),
     CASE(a_throw_after_a_reset_leaves_newer_marks_open),

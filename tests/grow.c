@@ -187,29 +187,6 @@ static void an_inner_scope_grows_what_an_outer_one_acquired(const scene *s)
     }
 }
 
-/* The array takes a larger slot's memory, which changes places again when the scope ends. */
-static void grow_after_an_exchange(tide_pool *pool, void *state)
-{
-    bool large_first = *(int *)state % 2 == 1;
-    size_t first = large_first ? 40000 : 10, second = large_first ? 10 : 40000;
-    uint8_t *a = take(pool, TIDE_F32, first, 1), *b = take(pool, TIDE_F32, second, 2);
-    a = longer(pool, TIDE_F32, a, first * 3);
-    b = longer(pool, TIDE_F32, b, second + 50000);
-    expect_bytes(a, first * 4, 1);
-    expect_bytes(b, second * 4, 2);
-    fill_bytes(a, first * 12, 3);
-    expect_bytes(b, second * 4, 2);
-}
-
-static void exchanged_slots_grow_and_change_places_again(const scene *s)
-{
-    counts before = counts_of(s->pool);
-    for (int i = 0; i < 20; i++) {
-        form_run(s->form, s->pool, grow_after_an_exchange, &i);
-        counts_same(before, s->pool);
-    }
-}
-
 /* ---- N-D ---- */
 
 static void grow_rows(tide_pool *pool, void *state)
@@ -374,36 +351,6 @@ static void what_was_grown_is_poisoned_to_its_new_end(void **state)
 
 /* ---- frames, buffers ---- */
 
-static void grow_in_a_frame(tide_pool *pool)
-{
-    TIDE_FRAME(pool, (double, x, 10), (int, i, 5), (double, y, 10));
-    assert_true(x != NULL && i != NULL && y != NULL);
-    fill_bytes(x, 80, 1);
-    fill_bytes(i, 20, 2);
-    fill_bytes(y, 80, 3);
-    x = tide_grow(pool, double, x, 7000);
-    i = tide_grow(pool, int, i, 3000);
-    assert_true(x != NULL && i != NULL);
-    expect_bytes(x, 80, 1);
-    expect_bytes(i, 20, 2);
-    expect_bytes(y, 80, 3);
-    fill_bytes(x, 7000 * sizeof *x, 4);
-    expect_bytes(y, 80, 3);
-}
-
-static void arrays_of_frames_grow(void **state)
-{
-    (void)state;
-    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
-    {
-        tide_pool *pool = pool_of(check);
-        for (int i = 0; i < 3; i++)
-            grow_in_a_frame(pool);
-        assert_int_equal(stats_of(pool).slots_live, 0);
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
 static void memory_that_is_drawn_from_buffers_grows_likewise(void **state)
 {
     (void)state;
@@ -420,7 +367,6 @@ static const form_case cases[] = {
     CASE_SLOTS(from_the_second_round_on_nothing_is_allocated),
     CASE_SLOTS(it_stays_where_it_is_while_its_slot_has_room),
     CASE(an_inner_scope_grows_what_an_outer_one_acquired),
-    CASE(exchanged_slots_grow_and_change_places_again),
     CASE(n_d_arrays_grow_along_their_slowest_dimension),
     CASE(arrays_that_cannot_grow_are_refused),
     CASE(what_is_not_live_or_too_large_is_refused),
@@ -430,7 +376,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(the_limit_of_the_pool_holds),
     cmocka_unit_test(at_level_2_the_old_address_faults_and_so_does_the_new_end),
     cmocka_unit_test(what_was_grown_is_poisoned_to_its_new_end),
-    cmocka_unit_test(arrays_of_frames_grow),
     cmocka_unit_test(memory_that_is_drawn_from_buffers_grows_likewise),
 };
 

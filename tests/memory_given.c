@@ -172,38 +172,6 @@ static void a_slot_grows_by_as_little_as_fits(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* What cuts lost, joins bring back: at the end one piece of all of it is free. */
-static void random_sizes_leave_one_piece_in_the_end(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_given(TIDE_CHECK_NONE, false);
-    tide_type wide = tide_type_register("wide of given", 1024, 1024);
-    const tide_type types[] = {TIDE_F64, TIDE_U8, TIDE_I16, TIDE_F32, wide};
-    rng random = {7};
-    for (int round = 0; round < 3000; round++) {
-        tide_mark mark = tide_checkpoint(pool);
-        for (size_t i = 0, count = rng_below(&random, 6); i < count; i++) {
-            tide_type type = types[rng_below(&random, 5)];
-            size_t n = type == wide ? rng_below(&random, 4) : rng_below(&random, 3000);
-            void *data = tide_acquire_type(pool, type, n);
-            if (data == NULL)
-                continue;
-            assert_int_equal((uintptr_t)data % tide_type_align(type), 0);
-            expect_inside(data, n * tide_type_size(type));
-            memset(data, round, n * tide_type_size(type));
-        }
-        if (round % 16 == 0)
-            CHECK_POOL(pool);
-        expect_ok(tide_rewind(pool, mark));
-        if (rng_below(&random, 4) == 0)
-            tide_pool_trim(pool, types[rng_below(&random, 5)]);
-    }
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
-    assert_int_equal(stats_of(pool).bytes_held, 0);
-    assert_non_null(tide_acquire(pool, uint8_t, stats_of(pool).bytes_limit));
-    give_up(pool);
-}
-
 /* ---- consumers ---- */
 
 static void *give_back_later(void *user)
@@ -342,7 +310,6 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(the_message_says_how_much_is_missing),
     cmocka_unit_test(a_slot_grows_by_as_little_as_fits),
-    cmocka_unit_test(random_sizes_leave_one_piece_in_the_end),
     cmocka_unit_test(consumers_give_back_from_any_thread_while_the_pool_works),
     cmocka_unit_test(a_consumer_may_outlive_the_pool),
     cmocka_unit_test(a_child_reads_shared_memory_that_its_parent_fills),

@@ -161,35 +161,6 @@ static void what_leaked_levels_took_is_counted_once(const scene *s)
     counts_same((counts){0, 0, 0, 0}, s->pool);
 }
 
-static void a_profile_has_room_for_32_types(void **state)
-{
-    (void)state;
-    tide_site *site = tide_site_register("many types");
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_scope scope;
-    expect_ok(tide_profile_observe(true));
-    for (int round = 0; round < 3; round++) {
-        expect_ok(tide_scope_enter(pool, site, &scope));
-        for (tide_type type = 1; type <= 16; type++)
-            assert_non_null(tide_acquire_type(pool, type, 3));
-        for (int i = 0; i < 20; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "profiled %d", i);
-            take(pool, tide_type_register(name, 8, 8), 3, 1);
-        }
-        expect_ok(tide_scope_leave(&scope));
-    }
-    expect_ok(tide_profile_observe(false));
-    tide_site_profile profile = profile_of(site);
-    assert_int_equal(profile.scopes, 3);
-    assert_int_equal(profile.type_count, 32);
-    assert_int_equal(profile.other, 3 * (16 + 20 - 32));
-    expect_ok(tide_site_reset(site));
-    assert_int_equal(profile_of(site).scopes, 0);
-    assert_int_equal(profile_of(site).type_count, 0);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void the_printout_shows_site_tier_and_types(void **state)
 {
     (void)state;
@@ -227,7 +198,6 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(a_profile_has_room_for_32_types),
     cmocka_unit_test(bytes_of_many_slots_are_those_of_the_first),
     cmocka_unit_test(the_printout_shows_site_tier_and_types),
 };

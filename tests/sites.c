@@ -171,115 +171,6 @@ static void what_waits_is_refused_to_a_visitor(void **state)
     expect_ok(tide_buffers_destroy(of_visitor));
 }
 
-static bool fork_begun;
-
-static pthread_t forker;
-
-/* Registered last, so the first of those that a fork calls. */
-static void note_fork(void)
-{
-    __atomic_store_n(&fork_begun, true, __ATOMIC_RELEASE);
-}
-
-static void *fork_once(void *unused)
-{
-    (void)unused;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(0);
-    CHILD_MUST(child > 0 && waitpid(child, NULL, 0) == child);
-    return NULL;
-}
-
-/* Asks for all that may be asked for in there. The fork has all locks before the registry's by
- * then, most likely. */
-static bool ask_while_another_forks(tide_site *site, void *out)
-{
-    tide_site_information info;
-    tide_learning_statistics learned;
-    CHILD_MUST(pthread_create(&forker, NULL, fork_once, NULL) == 0);
-    while (!__atomic_load_n(&fork_begun, __ATOMIC_ACQUIRE))
-        usleep(1000);
-    usleep(50000);
-    CHILD_MUST(tide_site_info(site, &info) == TIDE_OK);
-    CHILD_MUST(tide_learning_stats(&learned) == TIDE_OK);
-    CHILD_MUST(tide_profile_print(out) == TIDE_OK);
-    CHILD_MUST(tide_facts_write(out) == TIDE_OK);
-    return false;
-}
-
-/* It waits for the registry, which the visitor has. */
-static void a_visitor_does_not_wait_for_a_fork(void **state)
-{
-    (void)state;
-    pid_t child = fork_child(30);
-    if (child == 0) {
-        FILE *out = fopen("/dev/null", "w");
-        CHILD_MUST(out != NULL && pthread_atfork(note_fork, NULL, NULL) == 0);
-        tide_site_each(ask_while_another_forks, out);
-        CHILD_MUST(fork_begun);
-        CHILD_MUST(pthread_join(forker, NULL) == 0); /* it holds the C library's lock of streams */
-        _exit(0);
-    }
-    expect_child_ends_well(child);
-}
-
-/* The first by calls without a place of the source, which is the code's address then. */
-static bool take_many(tide_site *site, void *pool)
-{
-    (void)site;
-    for (int i = 0; i < 3; i++)
-        CHILD_MUST(tide_acquire_type(pool, TIDE_I32, 1) != NULL);
-    for (int i = 0; i < 3; i++)
-        CHILD_MUST(tide_acquire(pool, uint64_t, 1) != NULL);
-    return false;
-}
-
-static const int *leak_from_a_scope(tide_pool *pool)
-{
-    TIDE_SCOPE(pool);
-    TIDE_RETURN(tide_acquire(pool, int, 1));
-}
-
-static bool let_escape(tide_site *site, void *pool)
-{
-    (void)site;
-    CHILD_MUST(leak_from_a_scope(pool) != NULL);
-    return false;
-}
-
-static void misuse_in_visits(int errors)
-{
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_POISON});
-    CHILD_MUST(dup2(errors, STDERR_FILENO) >= 0);
-    CHILD_MUST(pool != NULL && tide_tune_set("live_warn", 2) == TIDE_OK);
-    tide_site_each(take_many, pool);
-    tide_site_each(let_escape, pool);
-}
-
-/* The linker's locks come before the registry: it is not asked for the names of files and code. */
-static void a_visitor_is_reported_without_the_linker(void **state)
-{
-    (void)state;
-    FILE *errors = tmpfile();
-    assert_non_null(errors);
-    pid_t child = fork_child(30);
-    if (child == 0) {
-        misuse_in_visits(fileno(errors));
-        _exit(0);
-    }
-    expect_child_ends_well(child);
-    char text[2048] = "";
-    assert_int_equal(fseek(errors, 0, SEEK_SET), 0);
-    (void)!fread(text, 1, sizeof text - 1, errors);
-    assert_non_null(strstr(text, "2 arrays of i32 are live"));
-    assert_non_null(strstr(text, "acquired  0x"));
-    assert_non_null(strstr(text, "2 arrays of u64 are live"));
-    assert_non_null(strstr(text, "acquired  line "));
-    assert_non_null(strstr(text, "escape: a pointer to an array of 1 i32"));
-    (void)fclose(errors);
-}
-
 /* ---- registered by name ---- */
 
 static void a_name_registered_twice_is_one_site(void **state)
@@ -491,8 +382,6 @@ int main(void)
         cmocka_unit_test(a_site_knows_where_it_stands),
         cmocka_unit_test(the_list_holds_each_site_once),
         cmocka_unit_test(what_waits_is_refused_to_a_visitor),
-        cmocka_unit_test(a_visitor_does_not_wait_for_a_fork),
-        cmocka_unit_test(a_visitor_is_reported_without_the_linker),
         cmocka_unit_test(a_name_registered_twice_is_one_site),
         cmocka_unit_test(a_site_is_found_by_name_and_kind),
         cmocka_unit_test(a_site_without_a_name_is_refused),

@@ -102,16 +102,13 @@ static void add_dispatch(void)
 
 static void add_jobs(void)
 {
-    if (bench_columns_variants == NULL)
+    if (bench_checks_variants == NULL)
         return;
-    bench_case *columns = add("columns", "columns", "the example's job on a table of elements");
-    columns->base = "static";
-    columns->variants = bench_columns_variants;
-    bench_case *checks = add("checks", "checks", "the same job at each check level");
+    bench_case *checks = add("checks", "checks", "the job of examples/columns at each check level");
     checks->base = "level-0";
     checks->variants = bench_checks_variants;
-    columns->unit = checks->unit = "job";
-    columns->step = checks->step = 1;
+    checks->unit = "job";
+    checks->step = 1;
 }
 
 static void add_device(const char *name, const char *about, const bench_variant *const *variants)

@@ -26,7 +26,6 @@ extern const bench_variant *const bench_dispatch_3_variants[];
 extern const bench_variant *const bench_dispatch_random_variants[]; /* by the case's count */
 
 /* NULL in a build without the examples. */
-extern const bench_variant *const *const bench_columns_variants;
 extern const bench_variant *const *const bench_checks_variants;
 
 /* Looks, in a process of its own, whether there is a device; else the variants are missing. */

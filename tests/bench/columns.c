@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* columns: a whole program's work, the default job of examples/columns, with its temporaries
- * from different places. All variants run the same job over the same table. */
+/* checks: a whole program's work, the default job of examples/columns, with a pool at each check
+ * level. All variants run the same job over the same table. */
 #include "cases.h"
 
 #if BENCH_HAVE_COLUMNS
@@ -15,9 +15,8 @@
 #include <tidepool/tune.h>
 
 enum {
-    TIMES = 100,      /* 11 800 rows: a few milliseconds */
-    SAMPLE = 1000,    /* checks: one array in so many is guarded */
-    REGION = 16 << 20 /* static: more than any run needs */
+    TIMES = 100,  /* 11 800 rows: a few milliseconds */
+    SAMPLE = 1000 /* one array in so many is guarded */
 };
 
 /* One job for all, so that no variant has a table that lies better in the caches. */
@@ -28,8 +27,6 @@ static struct {
 } shared;
 
 typedef struct columns_state {
-    columns_table *(*run)(struct columns_state *s, columns_error *error);
-    columns_source from;
     tide_pool *pool;
     tide_check check;
     tide_pool_statistics warm;
@@ -83,51 +80,11 @@ static void unshare(void)
     columns_job_destroy(shared.job);
 }
 
-static columns_state *make(columns_table *(*run)(columns_state *, columns_error *))
-{
-    columns_state *s = bench_state_make(sizeof *s);
-    share();
-    s->run = run;
-    return s;
-}
-
-static columns_table *run_heap(columns_state *s, columns_error *error)
-{
-    return columns_run_heap(shared.job, &s->from, error);
-}
-
-static columns_table *run_static(columns_state *s, columns_error *error)
-{
-    return columns_run_static(shared.job, &s->from, error);
-}
-
-static columns_table *run_tide(columns_state *s, columns_error *error)
-{
-    return columns_run_tide(shared.job, s->pool, error);
-}
-
-static void *heap_setup(const char *name)
-{
-    const bench_malloc *peer = bench_malloc_find(name);
-    if (peer == NULL)
-        return NULL;
-    columns_state *s = make(run_heap);
-    s->from = (columns_source){.allocate = peer->take, .release = peer->give};
-    return s;
-}
-
-static void *static_setup(const bench_case *job)
-{
-    (void)job;
-    columns_state *s = make(run_static);
-    s->from = (columns_source){.region = bench_allocate(REGION), .bytes = REGION};
-    return s;
-}
-
 static columns_state *make_pool(const bench_case *job, tide_check check)
 {
     tide_pool_options options = {.name = job->name, .check = check};
-    columns_state *s = make(run_tide);
+    columns_state *s = bench_state_make(sizeof *s);
+    share();
     s->check = check;
     s->pool = tide_pool_create(&options);
     if (s->pool == NULL)
@@ -162,14 +119,13 @@ static void prove(void *state, uint64_t operations)
     columns_state *s = state;
     columns_error error = {""};
     for (uint64_t i = 0; i < operations; i++) {
-        columns_table *result = s->run(s, &error);
+        columns_table *result = columns_run_tide(shared.job, s->pool, &error);
         must(result, &error);
         if (!same_table(result, shared.expected))
             bench_die("columns: the variants disagree");
         columns_table_destroy(result);
     }
-    if (s->pool != NULL)
-        tide_pool_stats(s->pool, &s->warm);
+    tide_pool_stats(s->pool, &s->warm);
 }
 
 static uint64_t run(void *state, uint64_t operations)
@@ -178,7 +134,7 @@ static uint64_t run(void *state, uint64_t operations)
     columns_error error = {""};
     uint64_t done = 0;
     for (; done < operations; done++) {
-        columns_table *result = s->run(s, &error);
+        columns_table *result = columns_run_tide(shared.job, s->pool, &error);
         must(result, &error);
         columns_table_destroy(result);
     }
@@ -209,8 +165,6 @@ static bool verify(void *state, uint64_t operations)
     columns_state *s = state;
     tide_pool_statistics now;
     (void)operations;
-    if (s->pool == NULL)
-        return true;
     if (checks(s->pool) != (s->check != TIDE_CHECK_NONE)) {
         bench_complain("columns: the pool is not at its check level");
         return false;
@@ -238,36 +192,10 @@ static size_t guarded(void *state, uint64_t operations, bench_figure *out, size_
 static void teardown(void *state)
 {
     columns_state *s = state;
-    if (s->pool != NULL)
-        tide_pool_destroy(s->pool);
-    bench_release(s->from.region, s->from.bytes);
+    tide_pool_destroy(s->pool);
     bench_state_free(s, sizeof *s);
     unshare();
 }
-
-#define HEAP_VARIANT(peer)                           \
-    static void *peer##_setup(const bench_case *job) \
-    {                                                \
-        (void)job;                                   \
-        return heap_setup(#peer);                    \
-    }                                                \
-    static const bench_variant variant_##peer = {    \
-        #peer, BENCH_MISSING_##peer, peer##_setup, prove, run, verify, teardown, NULL};
-HEAP_VARIANT(glibc)
-HEAP_VARIANT(jemalloc)
-HEAP_VARIANT(mimalloc)
-HEAP_VARIANT(tcmalloc)
-
-static const bench_variant variant_static = {"static", NULL,   static_setup, prove,
-                                             run,      verify, teardown,     NULL};
-static const bench_variant variant_tide = {"tide", NULL,   tide_setup, prove,
-                                           run,    verify, teardown,   NULL};
-
-static const bench_variant *const variants[] = {
-    &variant_static, &variant_glibc, &variant_jemalloc, &variant_mimalloc, &variant_tcmalloc,
-    &variant_tide,   NULL,
-};
-const bench_variant *const *const bench_columns_variants = variants;
 
 static const bench_variant level_0 = {"level-0", NULL,   tide_setup, prove,
                                       run,       verify, teardown,   NULL};
@@ -281,7 +209,6 @@ const bench_variant *const *const bench_checks_variants = levels;
 
 #else
 
-const bench_variant *const *const bench_columns_variants = NULL;
 const bench_variant *const *const bench_checks_variants = NULL;
 
 #endif
