@@ -224,8 +224,3 @@ uint64_t tide_packed_scopes(const tide_packed_profile *packed)
 {
     return packed != NULL ? packed->scopes : 0;
 }
-
-uint64_t tide_packed_bytes(const tide_packed_profile *packed)
-{
-    return packed != NULL ? packed->bytes : 0;
-}

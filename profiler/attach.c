@@ -42,14 +42,16 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     tide_tally *tally = tide_tally_of(site);
     if (tally == NULL)
         return;
-    tide_tally_harvest(tally);
-    out->samples =
-        tide_packed_scopes(tally->before) + (tally->recent != NULL ? tally->recent->scopes : 0);
-    double bytes = (double)tide_packed_bytes(tally->before) +
-                   (tally->recent != NULL ? (double)tally->recent->bytes : 0);
-    out->use_bytes = out->samples != 0 ? bytes / (double)out->samples : 0;
-    if (out->uses < out->samples) /* the first of a static site of C++, or of a dispatch */
-        out->uses = out->samples;
+    static tide_site_profile seen; /* guarded by the registry */
+    tide_tally_read(tally, &seen);
+    out->samples = seen.scopes;
+    uint64_t arrays = seen.other; /* each of them one at least */
+    for (uint32_t i = 0; i < seen.type_count; i++)
+        arrays += seen.types[i].slots;
+    if (seen.scopes != 0) {
+        out->use_bytes = (double)seen.bytes / (double)seen.scopes;
+        out->use_arrays = (double)arrays / (double)seen.scopes;
+    }
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 

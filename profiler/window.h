@@ -44,7 +44,6 @@ typedef struct tide_packed_profile tide_packed_profile;
 
 void tide_profile_unpack(const tide_packed_profile *packed, tide_site_profile *out);
 uint64_t tide_packed_scopes(const tide_packed_profile *packed);
-uint64_t tide_packed_bytes(const tide_packed_profile *packed);
 
 /* Puts the profile in the place of what is packed there. False: no memory, nothing changed. */
 bool tide_profile_pack(tide_packed_profile **packed, const tide_site_profile *profile);

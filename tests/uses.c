@@ -107,7 +107,7 @@ static void a_dispatch_tells_the_least_there_were(void **state)
     expect_ok(tide_site_info(site, &info));
     assert_false(info.uses_counted);
     assert_in_range(info.uses, 1, TIMES);
-    assert_int_equal(info.uses, info.samples);
+    assert_true(info.uses >= info.samples && info.uses >= info.misses);
 }
 
 /* ---- threads and pools ---------------------------------------------------------------------- */

@@ -66,9 +66,10 @@ typedef struct tide_site_information {
     uint32_t shape_count; /* of an array's compiled plan: as type_count; else 0                  */
     int32_t ndims[TIDE_SITE_TYPES];                 /* what it is for: of each of `types` the */
     int64_t shapes[TIDE_SITE_TYPES][TIDE_NDIM_MAX]; /* dimensions and the extents              */
-    double use_bytes; /* that a use acquires, the mean of those in `samples`; of a scope at
+    double use_bytes;  /* that a use acquires, the mean of those in `samples`; of a scope at
                          most that much (tide_site_profile.bytes). What scopes inside it
                          acquire is theirs                                                   */
+    double use_arrays; /* how many arrays that is, likewise                               */
     TIDE_GROWTH;
 } tide_site_information;
 

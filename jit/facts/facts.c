@@ -128,6 +128,7 @@ static void facts_write_costs(tide_json *json, const tide_site_information *site
     tide_json_number(json, "use_ns", site->use_ns);
     tide_json_flag(json, "use_measured", site->use_measured);
     tide_json_number(json, "use_bytes", site->use_bytes);
+    tide_json_number(json, "use_arrays", site->use_arrays);
     tide_json_open(json, "rivals", '[');
     for (uint32_t i = 0; i < site->rival_count; i++) {
         tide_json_open(json, NULL, '{');

@@ -7,22 +7,51 @@
 #include <string.h>
 
 #include "profiler/record/value.h"
+#include "profiler/tool/print.h"
 #include "runtime/base/assert.h"
 
+static bool advice_is_worth(const tide_advice *a)
+{
+    return a->site == 0 || a->grade == TIDE_GRADE_WRONG || a->share >= TIDE_ADVICE_WORTH;
+}
+
+/* Those that are worth a line stand before those that are not. */
 static bool advice_is_worse(const tide_advice *a, const tide_advice *b)
 {
+    if (advice_is_worth(a) != advice_is_worth(b))
+        return advice_is_worth(a);
     return a->grade != b->grade ? a->grade > b->grade : a->cost_ns > b->cost_ns;
 }
 
-void tide_advice_put(tide_advice_list *list, const tide_advice *advice)
+/* Takes out what says the same of something else, and adds that to this. */
+static void advice_merge(tide_advice_list *list, tide_advice *advice)
+{
+    for (size_t i = 0; advice->alike != NULL && i < list->count; i++) {
+        const tide_advice old = list->each[i];
+        if (old.alike != advice->alike || strcmp(old.code, advice->code) != 0)
+            continue;
+        double cost_ns = old.cost_ns + advice->cost_ns, share = old.share + advice->share;
+        size_t others = old.others + advice->others + 1;
+        if (old.cost_ns >= advice->cost_ns)
+            *advice = old;
+        advice->cost_ns = cost_ns;
+        advice->share = share < 1 ? share : 1;
+        advice->others = others;
+        list->count--;
+        memmove(&list->each[i], &list->each[i + 1], (list->count - i) * sizeof *advice);
+        return;
+    }
+}
+
+static void advice_insert(tide_advice_list *list, const tide_advice *advice)
 {
     size_t at = list->count;
-    tide_assert(advice->what[0] != 0 && advice->grade < TIDE_GRADE_COUNT);
-    tide_assert(advice->share >= 0 && advice->share <= 1);
     while (at > 0 && advice_is_worse(advice, &list->each[at - 1]))
         at--;
     if (list->count == TIDE_ADVICE_MAX) {
+        const tide_advice *last = at == list->count ? advice : &list->each[list->count - 1];
         list->room_lacked++;
+        list->small_share += last->share;
         if (at == list->count)
             return;
         list->count--;
@@ -31,6 +60,15 @@ void tide_advice_put(tide_advice_list *list, const tide_advice *advice)
     list->each[at] = *advice;
     list->count++;
     tide_assert(at == 0 || !advice_is_worse(advice, &list->each[at - 1]));
+}
+
+void tide_advice_put(tide_advice_list *list, const tide_advice *advice)
+{
+    tide_advice merged = *advice;
+    tide_assert(advice->what[0] != 0 && advice->grade < TIDE_GRADE_COUNT);
+    tide_assert(advice->share >= 0 && advice->share <= 1);
+    advice_merge(list, &merged);
+    advice_insert(list, &merged);
 }
 
 void tide_advice_say(tide_advice_list *list, tide_advice *advice, const char *format, ...)
@@ -46,15 +84,120 @@ void tide_advice_say(tide_advice_list *list, tide_advice *advice, const char *fo
     tide_advice_put(list, advice);
 }
 
-double tide_advice_share(const tide_history *history, double cost_ns)
+double tide_advice_busy(const tide_history *history)
 {
     double busy = tide_value_number(history->last, "process_cpu_ns");
     if (history->documents > 1)
         busy -= tide_value_number(history->first, "process_cpu_ns");
-    if (busy <= 0)
-        busy = tide_history_duration(history);
+    return busy > 0 ? busy : tide_history_duration(history);
+}
+
+double tide_advice_share(const tide_history *history, double cost_ns)
+{
+    double busy = tide_advice_busy(history);
     return cost_ns >= busy ? 1 : cost_ns / busy;
 }
+
+/* ---- the verdict -------------------------------------------------------------------------- */
+
+/* Of one array, malloc and free, by its bytes: what a loop over four of them took with glibc, by the
+ * table of the front page. It is a model: other programs take more or less. */
+static double advice_malloc_ns(double bytes)
+{
+    return bytes < 4096 ? 12 : bytes < 262144 ? 60 : 120;
+}
+
+/* An array that a site acquires within a scope stands in the scope's figures, too; so the larger of
+ * both sums is the least there can have been. */
+static double advice_malloc(const tide_history *history)
+{
+    double levels = 0, acquires = 0;
+    for (size_t i = 0; i < history->sites.count; i++) {
+        const json_t *site = history->sites.each[i]->last;
+        const char *kind = tide_value_text(site, "kind");
+        double each = tide_value_number(site, "use_arrays");
+        double uses = tide_history_grown(history, history->sites.each[i], "uses");
+        double ns = uses * each * advice_malloc_ns(tide_value_number(site, "use_bytes") / each);
+        if (!(each > 0 && ns > 0 && ns < 1e30))
+            continue;
+        if (strcmp(kind, "scope") == 0 || strcmp(kind, "frame") == 0)
+            levels += ns;
+        else if (strcmp(kind, "dispatch") != 0)
+            acquires += ns;
+    }
+    return levels > acquires ? levels : acquires;
+}
+
+/* "0.02 %"; "less than 0.01 %". */
+static const char *advice_percent(double share, char *out, size_t size)
+{
+    if (share > 0 && share < 1e-4)
+        snprintf(out, size, "less than 0.01 %%");
+    else
+        snprintf(out, size, share < 0.1 ? "%.2g %%" : "%.0f %%", 100 * share);
+    return out;
+}
+
+static void advice_put_words(const tide_advice_list *list, tide_verdict *v)
+{
+    enum { SHORT = 24, LONG = 120 };
+    char taken[TOOL_TIME_TEXT], busy[TOOL_TIME_TEXT], share[SHORT], other[TOOL_TIME_TEXT],
+        head[SHORT + 8];
+    char measured[LONG] = ", by a model", malloced[LONG] = "", least[LONG] = "";
+    size_t due = 0;
+    for (size_t i = 0; i < list->worth; i++)
+        due += list->each[i].grade != TIDE_GRADE_NOTE;
+    snprintf(head, sizeof head, due == 0 ? "Nothing to do" : "%zu thing%s to do", due,
+             due == 1 ? "" : "s");
+    if (v->measured_ns >= 0.995 * v->taken_ns)
+        snprintf(measured, LONG, ", measured");
+    else if (v->measured_ns > 0)
+        snprintf(measured, LONG, ", %.0f %% of that measured, the rest by a model",
+                 100 * v->measured_ns / v->taken_ns);
+    if (v->malloc_ns > 0)
+        snprintf(malloced, LONG, "; the same arrays from malloc would take about %s, by a model",
+                 tool_time(v->malloc_ns, other));
+    if (v->uncounted != 0)
+        snprintf(least, LONG, "; %zu site%s not counted in full", v->uncounted,
+                 v->uncounted == 1 ? " is" : "s are");
+    TIDE_SAY(v->words, "%s: the call sites take %s of the processor (%s of %s%s)%s%s.", head,
+             advice_percent(v->taken_ns / v->busy_ns, share, SHORT), tool_time(v->taken_ns, taken),
+             tool_time(v->busy_ns, busy), v->taken_ns > 0 ? measured : "", malloced, least);
+}
+
+void tide_advice_judge(const tide_history *history, const tide_advice_list *list, tide_verdict *out)
+{
+    *out = (tide_verdict){.busy_ns = tide_advice_busy(history)};
+    for (size_t i = 0; i < history->sites.count; i++) {
+        const tide_thing *site = history->sites.each[i];
+        double ns =
+            tide_history_grown(history, site, "uses") * tide_value_number(site->last, "use_ns");
+        out->uncounted += json_is_false(json_object_get(site->last, "uses_counted"));
+        if (!(ns > 0 && ns < 1e30))
+            continue; /* no time that there can have been */
+        out->taken_ns += ns;
+        out->measured_ns += tide_value_flag(site->last, "use_measured") ? ns : 0;
+    }
+    out->malloc_ns = advice_malloc(history);
+    tide_assert(out->busy_ns > 0 && out->measured_ns <= out->taken_ns);
+    advice_put_words(list, out);
+}
+
+const char *tide_advice_of_small(const tide_advice_list *list, char *out, size_t size)
+{
+    char share[24];
+    size_t small = list->count - list->worth + list->room_lacked;
+    tide_assert(size > 0 && list->worth <= list->count);
+    out[0] = 0;
+    if (small != 0)
+        snprintf(out, size, "%zu more piece%s of advice would save %s of the processor time%s.",
+                 small, small == 1 ? "" : "s",
+                 advice_percent(list->small_share, share, sizeof share),
+                 small == 1 ? "" : " together");
+    return out;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
 
 static void advice_of_learning(const tide_history *history, tide_advice_list *out)
 {
@@ -88,4 +231,8 @@ void tide_advice_of(const tide_history *history, tide_advice_list *out)
     tide_advice_of_sites(history, out);
     tide_advice_of_memory(history, out);
     advice_of_learning(history, out);
+    while (out->worth < out->count && advice_is_worth(&out->each[out->worth]))
+        out->worth++;
+    for (size_t i = out->worth; i < out->count; i++)
+        out->small_share += out->each[i].share;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is slow in a record, why, and what to write instead, in words; worst first. */
+/* What is slow in a record, why, and what to write instead, in words; worst first. Before that a
+ * verdict in one sentence. */
 #ifndef TIDEPOOL_PROFILER_REPORT_ADVICE_H
 #define TIDEPOOL_PROFILER_REPORT_ADVICE_H
 
@@ -30,26 +31,55 @@ typedef struct tide_advice {
     double cost_ns;    /* that it took in the record; 0: not known                */
     double share;      /* the same of the processor time of the program, 0 to 1   */
     uint64_t site;     /* its id, or 0                   */
+    const char *alike; /* constant: two pieces with one `alike` and one `code` say the same */
+    size_t others;     /* sites or pools of which the same was to be said; this is the dearest */
 } tide_advice;
 
 /* Writes into a text of a piece of advice; what has no room is cut. */
 #define TIDE_SAY(text, ...) snprintf(text, sizeof(text), __VA_ARGS__)
 
+/* What is said of sites that saves less than this part of the processor time is not worth a line of
+ * its own: it is summed up. */
+#define TIDE_ADVICE_WORTH 0.01
+
 typedef struct tide_advice_list {
     tide_advice each[TIDE_ADVICE_MAX];
     size_t count, room_lacked; /* pieces for which there was no room: the least important */
+    size_t worth;              /* the first so many are worth a line each                 */
+    double small_share;        /* of all others together                                  */
 } tide_advice_list;
 
 /* Fills in three lines, what, why and what to do instead, and puts it into the list. */
 __attribute__((format(printf, 3, 4))) void
 tide_advice_say(tide_advice_list *list, tide_advice *advice, const char *format, ...);
 
-/* Puts it into the list by grade, then cost; of equals the earlier one first. */
+/* Puts it into the list by grade, then cost; of equals the earlier one first. What was said already
+ * gets one more of whom it is said. */
 void tide_advice_put(tide_advice_list *list, const tide_advice *advice);
 
 /* The part of `cost_ns` in the processor time of the program, at most 1; where a record has none,
  * in the time that it lasted. */
 double tide_advice_share(const tide_history *history, double cost_ns);
+
+/* What the record's call sites took of the processor, and what their arrays would have taken from
+ * malloc; times of uses in ns. */
+typedef struct tide_verdict {
+    double taken_ns, measured_ns; /* measured: the part of it at sites whose use was timed */
+    double busy_ns;               /* of the processor, by the whole program                */
+    double malloc_ns;             /* modelled; 0: not known                                */
+    size_t uncounted;             /* sites whose uses are more than is told                */
+    char words[400];              /* all of this in one sentence                           */
+} tide_verdict;
+
+/* `list` has been made of the same history. */
+void tide_advice_judge(const tide_history *history, const tide_advice_list *list,
+                       tide_verdict *out);
+
+/* "5 more pieces of advice would save 0.3 % of the processor time together"; "" if there are none. */
+const char *tide_advice_of_small(const tide_advice_list *list, char *out, size_t size);
+
+/* Processor time of the program in the record, in ns; where it has none, the time it lasted. */
+double tide_advice_busy(const tide_history *history);
 
 /* All that is to be said about a record. */
 void tide_advice_of(const tide_history *history, tide_advice_list *out);

@@ -38,7 +38,7 @@ static double memory_most(const tide_history *history, const tide_thing *thing, 
 static void pool_advise_growth(const tide_history *history, const tide_thing *pool,
                                tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "growth of memory"};
     char a[TOOL_BYTES_TEXT], b[TOOL_BYTES_TEXT];
     double most[3];
     for (int part = 0; part < 3; part++)
@@ -59,7 +59,7 @@ static void pool_advise_growth(const tide_history *history, const tide_thing *po
 static void pool_advise_idle(const tide_history *history, const tide_thing *pool,
                              tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "idle of memory"};
     char a[TOOL_BYTES_TEXT], b[TOOL_BYTES_TEXT];
     double held = tide_value_number(pool->last, "held_bytes"), live = 0;
     for (int part = 0; part < 3; part++) {
@@ -81,8 +81,9 @@ static void pool_advise_idle(const tide_history *history, const tide_thing *pool
 static void pool_advise_churn(const tide_history *history, const tide_thing *pool,
                               tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "churn of memory"};
     double seconds = tide_history_duration(history) / 1e9;
+    char got[TOOL_COUNT_TEXT], back[TOOL_COUNT_TEXT], each[TOOL_COUNT_TEXT];
     double made = tide_history_grown(history, pool, "allocations");
     double gone = tide_history_grown(history, pool, "releases");
     double churn = made < gone ? made : gone;
@@ -91,10 +92,10 @@ static void pool_advise_churn(const tide_history *history, const tide_thing *poo
     memory_subject(pool, "pool", &advice);
     tide_advice_say(
         out, &advice,
-        "It allocates and releases %.3g times a second.\n"
-        "%.3g allocations and %.3g releases in %.3g s. A pool that fits its loop does neither.\n"
+        "It allocates and releases %s times a second.\n"
+        "%s allocations and %s releases in %.3g s. A pool that fits its loop does neither.\n"
         "%s",
-        churn / seconds, made, gone, seconds,
+        tool_count(churn / seconds, each), tool_count(made, got), tool_count(gone, back), seconds,
         tide_value_flag(pool->last, "disabled")
             ? "It is a disabled pool: each acquire is an allocation. Take TIDEPOOL_DISABLE away."
             : "Is it made, trimmed or reset in each round? Keep it, and let scopes rewind it.");
@@ -102,7 +103,7 @@ static void pool_advise_churn(const tide_history *history, const tide_thing *poo
 
 static void pool_advise_limit(const tide_thing *pool, tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "limit of memory"};
     char a[TOOL_BYTES_TEXT], b[TOOL_BYTES_TEXT];
     double limit = tide_value_number(pool->last, "limit_bytes");
     double peak = tide_value_number(pool->last, "peak_bytes");
@@ -140,21 +141,23 @@ static void pool_advise_checks(const tide_things *pools, tide_advice_list *out)
 static void buffers_advise_misses(const tide_history *history, const tide_thing *buffers,
                                   tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "misses of memory"};
     double hits = tide_history_grown(history, buffers, "hits");
     double misses = tide_history_grown(history, buffers, "misses");
     double dropped = tide_history_grown(history, buffers, "dropped");
     double pressed = tide_history_grown(history, buffers, "pressed");
+    char a[TOOL_COUNT_TEXT], b[TOOL_COUNT_TEXT], c[TOOL_COUNT_TEXT], d[TOOL_COUNT_TEXT];
     if (hits + misses < 1000 || misses < 0.1 * (hits + misses))
         return;
     memory_subject(buffers, "buffers", &advice);
     tide_advice_say(
         out, &advice,
         "%.2g %% of its requests are not served from the cache.\n"
-        "%.3g hits, %.3g misses; %.3g released buffers found no room, %.3g were freed because the "
+        "%s hits, %s misses; %s released buffers found no room, %s were freed because the "
         "device was short.\n"
         "%s",
-        100 * misses / (hits + misses), hits, misses, dropped, pressed,
+        100 * misses / (hits + misses), tool_count(hits, a), tool_count(misses, b),
+        tool_count(dropped, c), tool_count(pressed, d),
         pressed > 0 ? "The device has too little memory for what the program holds at once."
         : dropped > 0
             ? "Raise bytes_max (or count_max) of the instance."
@@ -163,7 +166,7 @@ static void buffers_advise_misses(const tide_history *history, const tide_thing 
 
 static void buffers_advise_rounding(const tide_thing *buffers, tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "rounding of memory"};
     char a[TOOL_BYTES_TEXT];
     double asked = tide_value_number(buffers->last, "asked_bytes");
     double given = tide_value_number(buffers->last, "given_bytes");
@@ -185,17 +188,18 @@ static void buffers_advise_wrong(const tide_history *history, const tide_thing *
     tide_advice advice = {.grade = TIDE_GRADE_WRONG};
     double refused = tide_history_grown(history, buffers, "refused");
     double failed = tide_history_grown(history, buffers, "failed");
+    char a[TOOL_COUNT_TEXT], b[TOOL_COUNT_TEXT];
     if (refused == 0 && failed == 0)
         return;
     memory_subject(buffers, "buffers", &advice);
     tide_advice_say(
         out, &advice,
         "%s.\n"
-        "%.3g handles were refused, %.3g requests failed.\n"
+        "%s handles were refused, %s requests failed.\n"
         "%s",
         refused > 0 ? "The program released or used buffers that it no longer owned"
                     : "Requests got no memory",
-        refused, failed,
+        tool_count(refused, a), tool_count(failed, b),
         refused > 0
             ? "A buffer is released once, by the last who uses it; TIDEPOOL_CHECK=1 under a "
               "sanitizer shows who is too late."

@@ -23,10 +23,12 @@ typedef struct site_view {
     const tide_thing *thing;
     const json_t *last;
     const char *kind, *reason_code;
-    char name[64];               /* as a person may read it                                */
-    double uses, misses, use_ns; /* in the record; of one use */
-    double faster_ns;            /* of a use by compiled code, 0: not known                */
-    double slower_ns;            /* of a use by the general path, 0: not known             */
+    bool python;   /* it stands in a Python program, which cannot use macros */
+    char name[64]; /* as a person may read it                                */
+    char used[TOOL_COUNT_TEXT], missed[TOOL_COUNT_TEXT]; /* uses and misses, likewise       */
+    double uses, misses, use_ns;                         /* in the record; of one use */
+    double faster_ns; /* of a use by compiled code, 0: not known                */
+    double slower_ns; /* of a use by the general path, 0: not known             */
 } site_view;
 
 static site_view site_viewed(const tide_history *history, const tide_thing *thing)
@@ -37,6 +39,8 @@ static site_view site_viewed(const tide_history *history, const tide_thing *thin
         .last = thing->last,
         .kind = tide_value_text(thing->last, "kind"),
         .reason_code = tide_value_text(thing->last, "reason_code"),
+        .python = strncmp(tide_value_text(history->last, "program"), "python", 6) == 0 &&
+                  tide_value_text(thing->last, "file")[0] == 0,
         .uses = tide_history_grown(history, thing, "uses"),
         .misses = tide_history_grown(history, thing, "misses"),
         .use_ns = tide_value_number(thing->last, "use_ns"),
@@ -44,6 +48,8 @@ static site_view site_viewed(const tide_history *history, const tide_thing *thin
         .slower_ns = tide_history_use_ns(thing->last, "full"),
     };
     tide_value_plain(site.name, sizeof site.name, tide_value_text(thing->last, "name"));
+    tool_count(site.uses, site.used);
+    tool_count(site.misses, site.missed);
     return site;
 }
 
@@ -152,10 +158,10 @@ static bool site_has_typed_form(const site_view *site)
 /* The types never change, so that the program may as well name them. True if that was said. */
 static bool site_advise_types(const site_view *site, tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "types"};
     char words[ADVICE_LIST_BYTES], types[ADVICE_LIST_BYTES], share[64];
     const char *tier = tide_value_text(site->last, "tier");
-    if (!site_has_typed_form(site) || site->thing->varied ||
+    if (site->python || !site_has_typed_form(site) || site->thing->varied ||
         site->misses > advice_always_part * site->uses || strcmp(tier, "compiled") == 0 ||
         !site_list_types(json_object_get(site->last, "types"), words, types, sizeof words,
                          strcmp(site->kind, "frame") == 0 ? "n" : NULL))
@@ -170,16 +176,16 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
         tide_advice_say(
             out, &advice,
             "`%s` always takes %.100s: %s saves %.2g ns a use%s.\n"
-            "%.3g uses in the record, %.0f of them with other types; it runs its %.12s "
+            "%s uses in the record, %s of them with other types; it runs its %.12s "
             "plan, %.1f ns a use, and code for its types takes %.1f ns.\n" SITE_NAME_TYPES,
             site->name, words, form, advice.use_ns, site_share(&advice, share, sizeof share),
-            site->uses, site->misses, tier, site->use_ns, site->faster_ns, form);
+            site->used, site->missed, tier, site->use_ns, site->faster_ns, form);
     else
         tide_advice_say(out, &advice,
                         "`%s` always takes %.100s: %s needs no learning for it.\n"
-                        "%.3g uses in the record, %.0f of them with other types; it runs its %.12s "
+                        "%s uses in the record, %s of them with other types; it runs its %.12s "
                         "plan.\n" SITE_NAME_TYPES,
-                        site->name, words, form, site->uses, site->misses, tier, form);
+                        site->name, words, form, site->used, site->missed, tier, form);
     return true;
 }
 
@@ -187,60 +193,71 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
 
 static void site_advise_misses(const site_view *site, tide_advice_list *out)
 {
-    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "misses"};
     char share[64];
     if (site->misses < 100 || site->misses < advice_misses_part * site->uses)
         return;
     site_subject(site, &advice);
     bool both = site->slower_ns > 0 && site->use_ns > 0;
     site_cost(site, &advice, both ? site->slower_ns - site->use_ns : 0, site->misses);
-    TIDE_SAY(advice.code, "TIDE_SCOPE_NAMED(pool, \"%s: sums\");", site->name);
-    if (strcmp(site->kind, "scope") != 0)
-        advice.code[0] = 0;
+    if (strcmp(site->kind, "scope") == 0)
+        TIDE_SAY(advice.code, "%s",
+                 site->python ? "with pool.scope(\"what is done here\") as scope:"
+                              : "TIDE_SCOPE_NAMED(pool, \"what is done here\");");
     advice.use_ns = 0; /* of a miss, not of a use */
     tide_advice_say(out, &advice,
                     "%.2g %% of the uses of `%s` are not what its plan is for%s.\n"
-                    "A guard failed in %.3g of %.3g uses, which then took the general path; %.0f "
+                    "A guard failed in %s of %s uses, which then took the general path; %.0f "
                     "plans were published for it so far.\n"
                     "Does it serve callers of different types? Give each a site of its own, so "
-                    "that each learns its own types; or declare all types with tide_site_declare.",
+                    "that each learns its own types%s.",
                     site->uses > 0 ? 100 * site->misses / site->uses : 100, site->name,
-                    site_share(&advice, share, sizeof share), site->misses, site->uses,
-                    tide_value_number(site->last, "generation"));
+                    site_share(&advice, share, sizeof share), site->missed, site->used,
+                    tide_value_number(site->last, "generation"),
+                    site->python ? ": another name for its scope"
+                                 : "; or declare all types with tide_site_declare");
 }
 
 /* ---- code that never came ---- */
 
 typedef struct site_reason {
-    const char *code, *why, *instead;
+    const char *code, *why, *instead, *python; /* NULL: `instead` holds there, too */
 } site_reason;
+
+#define SITE_SPLIT_NAMES "Give each sort of work a scope of its own name: pool.scope(\"name\")."
 
 static const site_reason site_reasons[] = {
     {"megamorphic", "takes more different types or shapes than are worth testing for",
      "Split it by type: one site in each branch; for values in any order hand over many at once "
-     "(tide_dispatch_each)."},
+     "(tide_dispatch_each).",
+     SITE_SPLIT_NAMES},
     {"others", "takes more different types or shapes than a profile has room for",
-     "Split it by type or shape, so that each site sees a few."},
+     "Split it by type or shape, so that each site sees a few.", SITE_SPLIT_NAMES},
     {"many_types", "takes more types than compiled code saves",
-     "Open an inner scope for a part of the work, or declare the types that matter."},
+     "Open an inner scope for a part of the work, or declare the types that matter.",
+     "Open an inner scope for a part of the work."},
     {"no_method",
      "calls methods of different generic functions, or types without a method of their own",
      "Add methods for its types (tide_generic_add), and give each generic function a site of its "
-     "own."},
+     "own.",
+     NULL},
     {"too_many_plans", "has had as many plans as are remembered: what it does keeps changing",
-     "Split it by what changes; or pin the plan that serves best (tide_site_pin)."},
+     "Split it by what changes; or pin the plan that serves best (tide_site_pin).",
+     SITE_SPLIT_NAMES},
     {"stager_missing", "could not be compiled, for there is no stager",
-     "Install tidepool-stage beside the library, or name it in TIDEPOOL_STAGER."},
+     "Install tidepool-stage beside the library, or name it in TIDEPOOL_STAGER.", NULL},
     {"stager_refused", "could not be compiled, for the stager may not be used here",
-     "See the page of the stager about its owner, its mode and privileged programs."},
+     "See the page of the stager about its owner, its mode and privileged programs.", NULL},
     {"compile_failed", "could not be compiled: the stager refused its spec",
-     "Please report it, with what `tidepool explain` prints of the site."},
-    {"stager_late", "could not be compiled: the stager was late", "Is the machine overloaded?"},
-    {"budget", "waits for the budget of compiles", "Raise the setting `compiles`."},
+     "Please report it, with what `tidepool explain` prints of the site.", NULL},
+    {"stager_late", "could not be compiled: the stager was late", "Is the machine overloaded?",
+     NULL},
+    {"budget", "waits for the budget of compiles", "Raise the setting `compiles`.", NULL},
     {"code_full", "stays without code, for as much is loaded as may be",
-     "Raise the setting `code_bytes`."},
+     "Raise the setting `code_bytes`.", NULL},
     {"pinned", "is pinned by the program",
-     "Take the pin away (tide_site_unpin), if it is there by mistake."},
+     "Take the pin away (tide_site_unpin), if it is there by mistake.",
+     "Take the pin away (`Site.unpin`), if it is there by mistake."},
 };
 
 static const site_reason *site_reason_find(const char *code)
@@ -262,25 +279,27 @@ static void site_advise_reason(const site_view *site, tide_advice_list *out)
         return;
     if (strcmp(reason->code, "pinned") == 0 && !known)
         return;
+    const char *instead = site->python && reason->python != NULL ? reason->python : reason->instead;
+    advice.alike = reason->code;
     site_subject(site, &advice);
     site_cost(site, &advice, known ? site->use_ns - site->faster_ns : 0, site->uses);
     const char *tier = tide_value_text(site->last, "tier");
     if (known)
         tide_advice_say(out, &advice,
                         "`%s` %s, and code would be faster%s.\n"
-                        "%.3g uses in the record; one takes %.1f ns by its %.12s plan, and would "
+                        "%s uses in the record; one takes %.1f ns by its %.12s plan, and would "
                         "take %.1f ns by code.\n%s",
                         site->name, reason->why, site_share(&advice, share, sizeof share),
-                        site->uses, site->use_ns, tier, site->faster_ns, reason->instead);
+                        site->used, site->use_ns, tier, site->faster_ns, instead);
     else
-        tide_advice_say(out, &advice, "`%s` %s.\n%.3g uses in the record, by its %.12s plan.\n%s",
-                        site->name, reason->why, site->uses, tier, reason->instead);
+        tide_advice_say(out, &advice, "`%s` %s.\n%s uses in the record, by its %.12s plan.\n%s",
+                        site->name, reason->why, site->used, tier, instead);
 }
 
 static void site_advise_compiles(const site_view *site, tide_advice_list *out)
 {
     bool brief = tide_history_duration(site->history) < ADVICE_BRIEF_NS;
-    tide_advice advice = {.grade = brief ? TIDE_GRADE_NOTE : TIDE_GRADE_SLOW};
+    tide_advice advice = {.grade = brief ? TIDE_GRADE_NOTE : TIDE_GRADE_SLOW, .alike = "compiles"};
     char share[64];
     double spent = tide_history_grown(site->history, site->thing, "compile_ns");
     double saved = tide_history_grown(site->history, site->thing, "saved_ns");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool report, tidepool trace and tidepool pprof: a record read, and something made of it. */
+/* tidepool report and tidepool pprof: a record read, and something made of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "profiler/report/data.h"
 #include "profiler/report/page.h"
 #include "profiler/report/pprof.h"
-#include "profiler/report/trace.h"
 #include "profiler/tool/clean.h"
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
@@ -43,24 +42,42 @@ static int report_read(const char *path, tide_history *history, tide_record_outc
 
 static void report_print_one(const tide_advice *advice, size_t number)
 {
+    char share[24] = "";
     tool_say("%zu. %s", number, advice->what);
     tool_say("   %s: %s", advice->subject, advice->why);
     tool_say("   %s", advice->instead);
+    if (advice->share > 0 && advice->others != 0)
+        snprintf(share, sizeof share, "; together %.2g %%", 100 * advice->share);
+    if (advice->others != 0)
+        tool_say("   The same holds for %zu more%s.", advice->others, share);
     if (advice->code[0] != 0)
         tool_say("       %s", advice->code);
     tool_say("%s", "");
 }
 
+static void report_print_left_out(const char *noun, const tide_things *things)
+{
+    if (things->left_out != 0)
+        printf("%zu %s of %zu are not in this report: a report has room for %d.\n",
+               things->left_out, noun, things->left_out + things->count, TIDE_HISTORY_THINGS);
+}
+
 static int report_print(const tide_history *history)
 {
     tide_advice_list *found = tide_need(malloc(sizeof *found));
+    tide_verdict verdict;
+    char small[200];
     tide_advice_of(history, found);
-    for (size_t i = 0; i < found->count; i++)
+    tide_advice_judge(history, found, &verdict);
+    tool_say("%s", verdict.words);
+    puts("");
+    for (size_t i = 0; i < found->worth; i++)
         report_print_one(&found->each[i], i + 1);
-    if (found->count == 0)
-        puts("Nothing in this record costs anything worth a change.");
-    if (found->room_lacked != 0)
-        printf("%zu more pieces of advice of less weight are left out.\n", found->room_lacked);
+    if (tide_advice_of_small(found, small, sizeof small)[0] != 0)
+        printf("%s They are on the page (-o) and in --json.\n", small);
+    report_print_left_out("sites", &history->sites);
+    report_print_left_out("pools", &history->pools);
+    report_print_left_out("instances of buffers", &history->buffers);
     free(found);
     return TOOL_OK;
 }
@@ -117,10 +134,9 @@ int tool_report(int count, char **args)
     return code != TOOL_OK ? code : report_end(&outcome);
 }
 
-/* ---- the trace, the profile ---- */
+/* ---- the profile ---- */
 
-static int report_make(int count, char **args,
-                       void (*write)(FILE *out, const tide_history *history))
+int tool_pprof(int count, char **args)
 {
     tool_options options;
     tide_history history = {0};
@@ -131,26 +147,15 @@ static int report_make(int count, char **args,
         return TOOL_OPTIONS_CODE(code);
     if (options.output == NULL)
         return tool_complain(TOOL_USAGE,
-                             "%s: name a file for it: -o FILE, or -o - for the standard output",
-                             args[0]);
+                             "pprof: name a file for it: -o FILE, or -o - for the standard output");
     code = report_read(args[1], &history, &outcome);
     if (code != TOOL_OK)
         return code;
     bool good = tide_output_open(&output, options.output);
     if (good) {
-        write(output.file, &history);
+        tide_pprof_write(output.file, &history);
         good = tide_output_end(&output);
     }
     tide_history_free(&history);
     return good ? report_end(&outcome) : TOOL_NO;
-}
-
-int tool_trace(int count, char **args)
-{
-    return report_make(count, args, tide_trace_write);
-}
-
-int tool_pprof(int count, char **args)
-{
-    return report_make(count, args, tide_pprof_write);
 }

@@ -11,7 +11,7 @@
 #include "profiler/report/advice.h"
 #include "runtime/base/assert.h"
 
-enum { DATA_TEXT_MAX = 120, DATA_TYPES_MAX = 16, DATA_EXTENTS_MAX = 8, DATA_SPEC_MAX = 2000 };
+enum { DATA_TEXT_MAX = 400, DATA_TYPES_MAX = 16, DATA_EXTENTS_MAX = 8, DATA_SPEC_MAX = 2000 };
 
 static void data_put(json_t *object, const char *key, json_t *value)
 {
@@ -139,12 +139,14 @@ static json_t *data_site(const tide_history *history, const tide_thing *thing,
 {
     static const char *const texts[] = {"name", "file", "kind", "tier", "reason", NULL};
     static const char *const now[] = {"id", "line", "use_ns", NULL};
-    static const char *const grown[] = {"uses", "misses", "compiles"};
+    static const char *const grown[] = {"uses", "misses"};
     json_t *site = data_copy(thing->last, texts, now);
     for (size_t i = 0; i < sizeof grown / sizeof *grown; i++)
         data_put_number(site, grown[i], tide_history_grown(history, thing, grown[i]));
-    data_put_number(site, "code_ns", tide_history_use_ns(thing->last, "compiled"));
     data_put(site, "pinned", json_boolean(tide_value_flag(thing->last, "pinned")));
+    data_put(site, "measured", json_boolean(tide_value_flag(thing->last, "use_measured")));
+    data_put(site, "counted",
+             json_boolean(!json_is_false(json_object_get(thing->last, "uses_counted"))));
     data_put(site, "types", data_strings(json_object_get(thing->last, "types")));
     data_put(site, "shapes", data_shapes(json_object_get(thing->last, "shapes")));
     data_put(site, "points", data_points(history, thing, limits->points, true));
@@ -198,12 +200,16 @@ static json_t *data_events(const tide_history *history, size_t limit)
     return list;
 }
 
-static json_t *data_advice(const tide_history *history)
+/* Advice that is worth a line each, then the rest, of which `small` says what it is worth. */
+static void data_put_advice(json_t *data, const tide_history *history)
 {
     static const char *const grades[TIDE_GRADE_COUNT] = {"note", "slow", "wrong"};
     tide_advice_list *found = tide_need(calloc(1, sizeof *found));
     json_t *list = json_array();
+    tide_verdict verdict;
+    char small[200];
     tide_advice_of(history, found);
+    tide_advice_judge(history, found, &verdict);
     for (size_t i = 0; i < found->count; i++) {
         const tide_advice *one = &found->each[i];
         json_t *out = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "grade", grades[one->grade], "subject",
@@ -212,10 +218,17 @@ static json_t *data_advice(const tide_history *history)
         data_put_number(out, "use_ns", one->use_ns);
         data_put_number(out, "share", one->share);
         data_put_number(out, "site", (double)one->site);
+        data_put_number(out, "others", (double)one->others);
         (void)json_array_append_new(list, out);
     }
+    data_put(data, "advice", list);
+    data_put_number(data, "worth", (double)found->worth);
+    data_put(data, "small", json_string(tide_advice_of_small(found, small, sizeof small)));
+    data_put(data, "verdict", json_string(verdict.words));
+    data_put_number(data, "taken_ns", round(verdict.taken_ns));
+    data_put_number(data, "measured_ns", round(verdict.measured_ns));
+    data_put_number(data, "malloc_ns", round(verdict.malloc_ns));
     free(found);
-    return list;
 }
 
 /* ---- the whole ---- */
@@ -239,11 +252,11 @@ static double data_cpu_ms(const tide_history *history)
     return cpu > 0 ? cpu / 1e6 : 0;
 }
 
-static void data_put_left_out(json_t *left, const char *key, const char *more,
-                              const tide_things *things, size_t limit)
+static void data_put_left_out(json_t *left, const char *key, const tide_things *things,
+                              size_t limit)
 {
-    data_put_number(left, key, things->count > limit ? (double)(things->count - limit) : 0);
-    data_put(left, more, json_boolean(things->left_out != 0));
+    size_t beyond = things->count > limit ? things->count - limit : 0;
+    data_put_number(left, key, (double)(beyond + things->left_out));
 }
 
 json_t *tide_data_of(tide_history *history, const char *damage, const tide_data_limits *limits)
@@ -267,12 +280,12 @@ json_t *tide_data_of(tide_history *history, const char *damage, const tide_data_
     data_put(data, "buffers",
              data_list(history, &history->buffers, limits->buffers, limits, data_memory));
     data_put(data, "events", data_events(history, limits->events));
-    data_put(data, "advice", data_advice(history));
+    data_put_advice(data, history);
     data_put(data, "learning",
              data_copy(json_object_get(history->last, "learning"), none, learning));
-    data_put_left_out(left, "sites", "sites_more", &history->sites, limits->sites);
-    data_put_left_out(left, "pools", "pools_more", &history->pools, limits->pools);
-    data_put_left_out(left, "buffers", "buffers_more", &history->buffers, limits->buffers);
+    data_put_left_out(left, "sites", &history->sites, limits->sites);
+    data_put_left_out(left, "pools", &history->pools, limits->pools);
+    data_put_left_out(left, "buffers", &history->buffers, limits->buffers);
     data_put_number(left, "events",
                     (double)history->events_left_out +
                         (double)(events > limits->events ? events - limits->events : 0));

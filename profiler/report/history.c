@@ -111,12 +111,12 @@ static bool history_varies(const json_t *before, const json_t *now)
 }
 
 static void history_add_object(tide_things *things, json_t *object, uint64_t now,
-                               history_state *state)
+                               history_state *state, size_t *beyond)
 {
     uint64_t id = tide_value_count(object, "id");
     tide_thing *thing = history_find(things, id);
     if (thing == NULL && things->count == TIDE_HISTORY_THINGS) {
-        things->left_out++;
+        *beyond += 1;
         return;
     }
     thing = thing != NULL ? thing : history_new(things, id);
@@ -136,9 +136,10 @@ static void history_add_list(tide_things *things, const json_t *list, uint64_t n
                              history_state *state)
 {
     json_t *object;
-    size_t i;
+    size_t i, beyond = 0;
     things->cursor = 0;
-    json_array_foreach(list, i, object) history_add_object(things, object, now, state);
+    json_array_foreach(list, i, object) history_add_object(things, object, now, state, &beyond);
+    things->left_out = beyond > things->left_out ? beyond : things->left_out;
     for (i = 0; i < things->count; i++) /* what is gone runs and holds nothing from now on */
         if (things->each[i]->last_ns != now)
             history_append(things->each[i], (tide_point){.time_ns = now, .tier = -1});

@@ -11,7 +11,7 @@
 #include "profiler/record/read.h"
 
 /* Most of each that is kept; the rest is counted. */
-enum { TIDE_HISTORY_THINGS = 512, TIDE_HISTORY_POINTS = 4096, TIDE_HISTORY_EVENTS = 65536 };
+enum { TIDE_HISTORY_THINGS = 4096, TIDE_HISTORY_POINTS = 1024, TIDE_HISTORY_EVENTS = 65536 };
 
 /* A state, from this moment on. */
 typedef struct tide_point {
@@ -37,7 +37,7 @@ typedef struct tide_thing {
 typedef struct tide_things {
     tide_thing **each;
     size_t count, cursor;
-    uint64_t left_out; /* times that one beyond TIDE_HISTORY_THINGS was told of */
+    size_t left_out; /* most that one document told of beyond TIDE_HISTORY_THINGS */
 } tide_things;
 
 typedef struct tide_history {

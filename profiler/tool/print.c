@@ -39,7 +39,7 @@ const char *tool_time(double ns, char out[TOOL_TIME_TEXT])
 
 const char *tool_count(double count, char out[TOOL_COUNT_TEXT])
 {
-    static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
     return print_scaled(count, 1000, units, out);
 }
 

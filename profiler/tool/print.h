@@ -11,7 +11,7 @@
 #include "profiler/record/value.h"
 #include "profiler/tool/clean.h"
 
-/* "1.5 MiB"; "-" for 0. "12.3 µs". "1.2e6". Each returns `out`. */
+/* "1.5 MiB". "12.3 us". "1.2 M". Each returns `out`. */
 enum { TOOL_BYTES_TEXT = 16, TOOL_TIME_TEXT = 16, TOOL_COUNT_TEXT = 16 };
 const char *tool_bytes(double bytes, char out[TOOL_BYTES_TEXT]);
 const char *tool_time(double ns, char out[TOOL_TIME_TEXT]);

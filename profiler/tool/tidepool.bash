@@ -53,7 +53,7 @@ _tidepool()
         fi
         position=$((position - 1))
         ;;
-    pprof | record | report | trace)
+    pprof | record | report)
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;

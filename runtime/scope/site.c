@@ -55,15 +55,20 @@ static void site_count_anew(tide_site *site, uint32_t number)
     site->record->uses_before = number != 0 ? tide_uses_sum(number) : 0;
 }
 
-/* What has none is not counted, nor is a dispatch, which has no pool. */
+/* What has no number is not counted, nor is a dispatch, which has no pool: then the least is told
+ * that can have been. (That is also one use more for a static site of C++, whose first use comes
+ * before its number.) */
 static void site_tell_uses(const tide_site *site, tide_site_information *out)
 {
+    const uint64_t least[] = {out->samples, out->misses, out->runs};
     out->uses_counted = site->number != 0 && site->kind != TIDE_KIND_DISPATCH;
-    if (!out->uses_counted || site->record == NULL)
-        return;
-    uint64_t sum = tide_uses_sum(site->number);
-    tide_assert(sum >= site->record->uses_before);
-    out->uses = sum - site->record->uses_before;
+    if (out->uses_counted && site->record != NULL) {
+        uint64_t sum = tide_uses_sum(site->number);
+        tide_assert(sum >= site->record->uses_before);
+        out->uses = sum - site->record->uses_before;
+    }
+    for (size_t i = 0; i < sizeof least / sizeof *least; i++)
+        out->uses = out->uses > least[i] ? out->uses : least[i];
 }
 
 bool tide_site_enlist(tide_site *site)
@@ -311,8 +316,8 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
     };
     for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
         out->types[i] = plan->types[i];
-    site_tell_uses(site, out);
     site_describe(site, out);
+    site_tell_uses(site, out);
     tide_registry_unlock();
     return TIDE_OK;
 }

@@ -178,6 +178,98 @@ static void memory_is_explained(void **state)
     tide_history_free(&history);
 }
 
+/* ---- the verdict, and what is worth a line ---- */
+
+/* Two looks, 10 s and 20 s of the processor apart, at these sites; the second one's are grown. */
+static tide_verdict judged(const char *program, const char *sites, tide_advice_list *list)
+{
+    tide_history history = {0};
+    tide_verdict verdict;
+    add_facts(&history, 0, "[]", "[]", "[]");
+    json_t *facts = facts_at(10, sites, "[]", "[]");
+    json_object_set_new(facts, "program", json_string(program));
+    assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
+    json_decref(facts);
+    tide_advice_of(&history, list);
+    tide_advice_judge(&history, list, &verdict);
+    tide_history_free(&history);
+    return verdict;
+}
+
+static void the_verdict_says_what_the_sites_took(void **state)
+{
+    tide_advice_list list;
+    (void)state;
+    tide_verdict v =
+        judged("p",
+               "[{\"id\":1,\"kind\":\"scope\",\"uses\":3000000,\"use_ns\":10,\"use_measured\":true,"
+               "\"uses_counted\":true,\"use_arrays\":4,\"use_bytes\":400,\"tier\":\"compiled\"},"
+               "{\"id\":2,\"kind\":\"frame\",\"uses\":100,\"use_ns\":20,\"use_measured\":true,"
+               "\"tier\":\"compiled\"}]",
+               &list);
+    assert_string_equal(
+        v.words, "Nothing to do: the call sites take 0.15 % of the processor (30.0 ms of 20.0 s, "
+                 "measured); the same arrays from malloc would take about 144 ms, by a model.");
+    assert_true(v.taken_ns == 30002000 && v.malloc_ns == 144e6);
+    v = judged("p",
+               "[{\"id\":1,\"kind\":\"scope\",\"uses\":30,\"use_ns\":10,\"tier\":\"full\"},"
+               "{\"id\":2,\"kind\":\"dispatch\",\"uses\":9,\"uses_counted\":false}]",
+               &list);
+    assert_string_equal(v.words, "Nothing to do: the call sites take less than 0.01 % of the "
+                                 "processor (300 ns of 20.0 s, by a model); 1 site is not counted "
+                                 "in full.");
+    v = judged("p", "[{\"id\":1,\"uses\":-5,\"use_ns\":1e308,\"use_arrays\":-1}]", &list);
+    assert_true(v.taken_ns == 0 && v.malloc_ns == 0);
+}
+
+#define SITE_OF(id, uses)                                           \
+    "{\"id\":" #id ",\"name\":\"s" #id                              \
+    "\",\"kind\":\"scope\",\"tier\":\"table\",\"types\":[\"f64\"]," \
+    "\"uses\":" #uses ",\"use_ns\":14,\"rivals\":[{\"tier\":\"compiled\",\"ns\":4}]}"
+
+static void advice_that_saves_little_is_one_line(void **state)
+{
+    tide_advice_list list;
+    char small[200];
+    (void)state;
+    tide_verdict v = judged("p", "[" SITE_OF(1, 1000000) "]", &list); /* 10 ms of 20 s */
+    assert_true(list.count == 1 && list.worth == 0);
+    assert_string_equal(tide_advice_of_small(&list, small, sizeof small),
+                        "1 more piece of advice would save 0.05 % of the processor time.");
+    assert_non_null(strstr(v.words, "Nothing to do"));
+    v = judged("p", "[" SITE_OF(1, 100000000) "]", &list); /* 1 s of it */
+    assert_true(list.count == 1 && list.worth == 1);
+    assert_string_equal(tide_advice_of_small(&list, small, sizeof small), "");
+    assert_non_null(strstr(v.words, "1 thing to do: "));
+}
+
+/* Each of them alone would not be worth a line. */
+static void the_same_advice_is_given_once(void **state)
+{
+    tide_advice_list list;
+    (void)state;
+    (void)judged("p", "[" SITE_OF(1, 9000000) "," SITE_OF(2, 10000000) "," SITE_OF(3, 9000000) "]",
+                 &list);
+    assert_true(list.count == 1 && list.worth == 1 && list.each[0].others == 2);
+    assert_string_equal(list.each[0].subject, "s2");
+    assert_true(list.each[0].share > 0.0139 && list.each[0].share < 0.0141);
+}
+
+static void a_python_program_is_told_no_macros(void **state)
+{
+    tide_advice_list list;
+    (void)state;
+    (void)judged("python3", "[" SITE_OF(1, 100000000) "]", &list);
+    assert_int_equal(list.count, 0);
+    (void)judged("python3",
+                 "[{\"id\":1,\"name\":\"f\",\"kind\":\"scope\",\"tier\":\"table\",\"uses\":1e8,"
+                 "\"misses\":5e7,\"use_ns\":10,\"rivals\":[{\"tier\":\"full\",\"ns\":110}]}]",
+                 &list);
+    assert_int_equal(list.worth, 1);
+    assert_non_null(strstr(list.each[0].code, "with pool.scope("));
+    assert_null(strstr(list.each[0].instead, "tide_"));
+}
+
 static void the_worst_comes_first(void **state)
 {
     static tide_advice_list list;
@@ -228,7 +320,7 @@ static void a_page_keeps_its_size(void **state)
     (void)state;
     memset(name, '<', sizeof name - 1);
     name[sizeof name - 1] = 0;
-    for (int look = 0; look < 12; look++) {
+    for (int look = 0; look < 3; look++) {
         json_t *sites = json_array();
         for (int i = 1; i <= TIDE_HISTORY_THINGS + 5; i++)
             json_array_append_new(sites, json_pack("{s:i,s:s,s:s,s:s,s:s,s:f,s:i}", "id", i, "name",
@@ -317,6 +409,10 @@ int main(void)
         cmocka_unit_test(types_that_changed_are_not_named),
         cmocka_unit_test(misses_and_reasons_are_explained),
         cmocka_unit_test(memory_is_explained),
+        cmocka_unit_test(the_verdict_says_what_the_sites_took),
+        cmocka_unit_test(advice_that_saves_little_is_one_line),
+        cmocka_unit_test(the_same_advice_is_given_once),
+        cmocka_unit_test(a_python_program_is_told_no_macros),
         cmocka_unit_test(the_worst_comes_first),
         cmocka_unit_test(a_history_is_bounded_and_keeps_tiers),
         cmocka_unit_test(a_page_keeps_its_size),

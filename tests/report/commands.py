@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""commands TIDEPOOL SHORT TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
+"""commands TIDEPOOL SHORT TARGET STAGER: the commands record, report, pprof, metrics and web against a process that listens and
 against files that are wrong. Each answer is compared with what the process said."""
 import json
 import os
@@ -194,57 +194,19 @@ def bad_files():
             said = refused(4, words, *command)
             check(line is None or f"{path}:{line}:" in said, f"{name}: the line is named: {said}")
     for name in ("empty", "other", "list", "version"):
-        refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", work / "page.html")
-        refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", "-")
+        refused(4, cases[name][2], "pprof", work / f"bad-{name}.rec", "-o", work / "page.html")
+        refused(4, cases[name][2], "pprof", work / f"bad-{name}.rec", "-o", "-")
     nothing_left("page.html")
     refused(4, "No such file", "report", work / "nowhere.rec")
     refused(4, "Is a directory", "report", work)
     cut = work / "cut.rec"
     cut.write_text("".join(text[:40]) + text[40][:100])
-    for command in (["report", cut, "-o", work / "cut.html"], ["trace", cut, "-o", work / "cut.json"]):
+    for command in (["report", cut, "-o", work / "cut.html"], ["pprof", cut, "-o", work / "cut.pb"]):
         result = run(*command)
         check(result.returncode == 4 and f"{cut}:41: the record ends within this line" in result.stderr, f"{command}: {result}")
     check("record is damaged" in (work / "cut.html").read_text(encoding="utf-8"), "a page of what is whole")
-    json.loads((work / "cut.json").read_text(encoding="utf-8"))
     refused(1, "no regular file", "report", sample, "-o", "/dev/null")
     refused(1, "", "report", sample, "-o", work / "no-folder/x.html")
-
-
-def trace():
-    path = work / "trace.json"
-    check(run("trace", sample, "-o", path).returncode == 0, "trace")
-    rows = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
-    held = [r["args"]["held_bytes"] for r in rows if r["ph"] == "C" and r["name"] == "pool results #3 bytes"]
-    check(len(held) > 20 and set(held) <= {f["pools"][2]["held_bytes"] for f in facts}, "a pool's counters")
-    check(abs(held[-1] / facts[-1]["pools"][2]["held_bytes"] - 1) < .01, "the last one")
-    tiers = [r["name"] for r in rows if r["ph"] == "X" and r["tid"] == 3]
-    check(tiers == ["full", "compiled", "full", "compiled"], f"tiers of evaluate: {tiers}")
-    slices = [r for r in rows if r["ph"] == "X" and r["tid"] == 3]
-    check(abs(slices[-1]["ts"] + slices[-1]["dur"] - facts[-1]["time_ns"] / 1e3) < 1, "the last slice ends with the record")
-    events = [l for l in read_lines(sample) if l.get("format") == "tidepool-event"]
-    instants = [r for r in rows if r["ph"] == "i"]
-    check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
-
-
-def trace_of_what_goes():
-    """What is in no document any more holds nothing and runs nothing from then on, until it is there again."""
-    lines = read_lines(sample)
-    facts = [l for l in lines if l.get("format") == "tidepool-facts"]
-    gone = facts[50:60]
-    for l in gone:
-        l.update(pools=l["pools"][:2], buffers=[], sites=[s for s in l["sites"] if s["id"] != 3])
-    path, out = work / "goes.rec", work / "goes.json"
-    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, lines[-1]]))
-    check(run("trace", path, "-o", out).returncode == 0, "trace of what goes")
-    rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
-    moments = [l["time_ns"] / 1e3 for l in facts]
-    for name in "pool results #3 bytes", "buffers batches #1 bytes":
-        told = {moments.index(r["ts"]): sum(r["args"].values()) for r in rows if r["ph"] == "C" and r["name"] == name}
-        check(told[50] == 0 and told[60] > 0 and not set(told) & set(range(51, 60)), f"{name} is told at {list(told)}")
-    slices = [(r["ts"], r["ts"] + r["dur"]) for r in rows if r["ph"] == "X" and r["tid"] == 3]
-    check(slices and all(end - moments[50] < 1 or begin - moments[60] > -1 for begin, end in slices), f"tiers of what is gone: {slices}")
-    check(any(abs(end - moments[50]) < 1 for _, end in slices) and any(abs(begin - moments[60]) < 1 for begin, _ in slices), f"they end and begin: {slices}")
 
 
 def to_a_terminal(*arguments):
@@ -265,7 +227,7 @@ def to_a_terminal(*arguments):
 
 def terminals():
     """What is no text for people goes to no terminal, but to whatever else the standard output is."""
-    for command in ("trace", sample, "-o", "-"), ("pprof", sample, "-o", "-"), ("report", sample, "-o", "-"):
+    for command in ("pprof", sample, "-o", "-"), ("report", sample, "-o", "-"):
         code, shown, errors = to_a_terminal(*command)
         check((code, shown) == (1, b"") and errors.count("\n") == 1 and "is a terminal" in errors, f"{command}: {code} {shown[:80]} {errors}")
         result = subprocess.run([*launcher, tidepool, *map(str, command)], env=environment, capture_output=True, timeout=120)
@@ -482,8 +444,6 @@ if os.path.exists(stager):
     records_code()
 records_nothing()
 bad_files()
-trace()
-trace_of_what_goes()
 terminals()
 alerts_fire()
 pprof()

@@ -13,7 +13,6 @@
 
 #include "profiler/report/data.h"
 #include "profiler/report/page.h"
-#include "profiler/report/trace.h"
 
 static const char good[] =
     "{\"format\":\"tidepool-record\",\"format_version\":1,\"program\":[\"a\"],\"pid\":5}\n"
@@ -52,20 +51,6 @@ static void make_data(tide_history *history, const char *problem)
     free(text);
 }
 
-static void make_trace(const tide_history *history)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    need(out != NULL);
-    tide_trace_write(out, history);
-    fclose(out);
-    json_t *rows = json_loads(text, 0, NULL);
-    need(json_is_object(rows));
-    json_decref(rows);
-    free(text);
-}
-
 static void check(const char *path)
 {
     tide_history history = {0};
@@ -73,10 +58,8 @@ static void check(const char *path)
     bool read = tide_record_read(path, tide_history_add, &history, &outcome);
     need(outcome.whole == (outcome.problem[0] == '\0') && strchr(outcome.problem, '\n') == NULL);
     need(read || history.last == NULL);
-    if (history.last != NULL) {
+    if (history.last != NULL)
         make_data(&history, outcome.problem);
-        make_trace(&history);
-    }
     tide_history_free(&history);
 }
 

@@ -17,7 +17,6 @@
 #include "profiler/report/advice.h"
 #include "profiler/report/data.h"
 #include "profiler/report/pprof.h"
-#include "profiler/report/trace.h"
 #include "tests/random.h"
 #include "tests/support.h"
 
@@ -107,10 +106,6 @@ static void make_all(tide_history *history, const char *problem)
     fclose(out);
     assert_true(bytes > 0);
     free(text);
-    out = open_memstream(&text, &bytes);
-    tide_trace_write(out, history);
-    fclose(out);
-    check_json(text);
     out = open_memstream(&text, &bytes);
     assert_true(tide_metrics_of(out, history->last, NULL, TIDE_METRICS_OPEN));
     fclose(out);

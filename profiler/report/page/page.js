@@ -27,11 +27,13 @@
     for (n = number(n); Math.abs(n) >= step && unit < units.length - 1; unit++) n /= step;
     return digits(n, d) + units[unit];
   };
-  const count = (n) => scaled(n, 1000, ["", "k", "M", "G", "T"]);
+  const count = (n) => scaled(n, 1000, ["", " k", " M", " G", " T"]);
   const bytes = (n) => scaled(n, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
   const ns = (n) => (number(n) > 0 ? scaled(n, 1000, [" ns", " µs", " ms", " s"]) : "–");
   const ms = (n) => scaled(number(n), 1000, [" ms", " s"]);
-  const percent = (n) => digits(100 * n, 2) + " %";
+  const percent = (n) => (n > 0 && n < 1e-4 ? "< 0.01 %" : digits(100 * n, 2) + " %");
+  /* What no trial has timed is a model, and looks like one. */
+  const useText = (site) => (site.measured || !(site.use_ns > 0) ? "" : "≈ ") + ns(site.use_ns);
 
   const make = (tag, options = {}, ...children) => {
     const element = document.createElement(tag);
@@ -51,28 +53,16 @@
   /* `code` between backticks. */
   const worded = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
-  /* ---- theme ---- */
+  /* ---- theme: the system's ---- */
 
-  const themes = ["system", "light", "dark"];
-  let theme = "system";
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
-  const applyTheme = () => {
-    const dark = theme === "dark" || (theme === "system" && systemDark.matches);
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
-    document.documentElement.style.colorScheme = dark ? "dark" : "light";
-    $("theme").textContent = "Theme: " + theme;
-  };
+  const applyTheme = () => { document.documentElement.dataset.theme = systemDark.matches ? "dark" : "light"; };
   const redrawAll = () => {
     for (const chart of charts.values()) chart.destroy();
     charts.clear();
     $("bands").replaceChildren();
     drawAll();
   };
-  $("theme").addEventListener("click", () => {
-    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    applyTheme();
-    redrawAll();
-  });
   systemDark.addEventListener("change", () => { applyTheme(); redrawAll(); });
 
   /* ---- patterns: tiers are told apart without colour ---- */
@@ -277,7 +267,7 @@
     row.firstChild.replaceChildren(
       make("div", { class: "name mono" }, site.name || "?"),
       make("div", { class: "place" }, [site.kind, place(site)].filter(Boolean).join(" · ")),
-      make("div", { class: "facts" }, tierBadge(site.tier), ` ${ns(site.use_ns)} · ${count(site.uses)} uses`,
+      make("div", { class: "facts" }, tierBadge(site.tier), ` ${useText(site)} · ${site.counted ? "" : "at least "}${count(site.uses)} uses`,
         site.pinned ? " · pinned" : null));
     canvas.setAttribute("aria-label", `${site.name}: ${tierRuns(site).map((r) => (tiers[r.tier] ? tiers[r.tier].key : "unknown")).join(", then ")}; ` +
       `${ns(site.use_ns)} a use; ${events.length} events. Arrow keys tell each change.`);
@@ -426,20 +416,24 @@
       return make("th", options, button);
     }));
     table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...list.map((row) =>
-      make("tr", {}, ...columns.map((column) => make("td", { class: column.number ? "number" : column.long ? "long" : "" },
+      make("tr", {}, ...columns.map((column) => make("td", { class: column.number ? "number" : column.long ? "long" : "", "data-label": column.title },
         column.show ? column.show(row) : String(column.key(row))))))));
   };
   const text = (title, key, options = {}) => ({ title, key, ...options });
   const figure = (title, key, format) => ({ title, key: (row) => number(key(row)), show: (row) => format(key(row)), number: true });
 
   const typed = (s) => s.types.map((t, i) => (s.shapes[i] && s.shapes[i].length ? `${t} ${s.shapes[i].join("×")}` : t)).join(", ");
+  const shareOf = (s) => (data.cpu_ms > 0 ? s.uses * s.use_ns / (data.cpu_ms * 1e6) : 0);
   const siteColumns = [
-    text("Site", (s) => s.name, { show: (s) => make("a", { href: "#band-" + s.id, class: "mono" }, s.name || "?") }),
-    text("Place", place), text("Kind", (s) => s.kind), text("Plan", (s) => s.tier, { show: (s) => tierBadge(s.tier) }),
-    text("Types and shapes", typed, { long: true }), figure("Uses", (s) => s.uses, count), figure("Uses/s", (s) => 1000 * s.uses / Math.max(data.duration_ms, 1), count),
-    figure("One use", (s) => s.use_ns, ns), figure("… by code", (s) => s.code_ns, ns), figure("Misses", (s) => s.misses, count),
-    figure("Compiles", (s) => s.compiles, count), text("Why it runs that", (s) => s.reason, { long: true }),
+    text("Site", (s) => s.name, { long: true, show: (s) => make("div", {}, make("a", { href: "#band-" + s.id, class: "mono" }, s.name || "?"),
+      make("small", { class: "quiet" }, [s.kind, place(s)].filter(Boolean).join(" · "))) }),
+    text("Plan", (s) => s.tier, { show: (s) => make("div", {}, tierBadge(s.tier), s.pinned ? make("small", { class: "quiet" }, "pinned") : null) }),
+    text("Types and shapes", typed, { long: true }), figure("Uses", (s) => s.uses, (n) => count(n)),
+    figure("Uses/s", (s) => 1000 * s.uses / Math.max(data.duration_ms, 1), count),
+    { title: "One use", key: (s) => number(s.use_ns), show: useText, number: true }, figure("Processor", shareOf, percent),
+    figure("Misses", (s) => s.misses, count), text("Why it runs that", (s) => s.reason, { long: true }),
   ];
+  siteColumns[3].show = (s) => (s.counted ? "" : "≥ ") + count(s.uses);
   const poolColumns = [
     text("Pool", (p) => p.name + (p.gone ? " (gone)" : "")), text("Thread", (p) => p.thread_name || String(p.thread)), text("Device", (p) => p.device),
     figure("Held", (p) => p.held_bytes, bytes), figure("In use", (p) => p.live_bytes, bytes), figure("Most held", (p) => p.peak_bytes, bytes),
@@ -480,27 +474,39 @@
     document.title = `${data.program || "?"} – Tidepool report`;
     $("program").textContent = data.program || "?";
     $("about").textContent = [`process ${data.pid}`, when, data.end, `Tidepool ${data.version}`].filter(Boolean).join(" · ");
+    $("verdict").textContent = data.verdict;
     $("damage").hidden = !data.damage;
     $("damage").textContent = data.damage ? `The record is damaged; what is whole is shown. ${data.damage}` : "";
     const most = stackTop(memorySeries(data.pools, poolParts));
     const on = (tier) => data.sites.filter((s) => s.tier === tier).length, learning = data.learning || {};
     $("tiles").replaceChildren(
       tile("Recorded", ms(data.duration_ms), `${count(data.documents)} looks · ${ms(data.cpu_ms)} of the processor`),
+      tile("Taken by call sites", percent(data.cpu_ms > 0 ? data.taken_ns / (data.cpu_ms * 1e6) : 0),
+        `${ns(data.taken_ns)}, ${data.taken_ns > 0 ? percent(data.measured_ns / data.taken_ns) : "0 %"} of it measured`),
+      tile("The same from malloc", data.malloc_ns > 0 ? "≈ " + ns(data.malloc_ns) : "–", "modelled: 12, 60 or 120 ns an array, by its size"),
       tile("Call sites", count(data.sites.length + number(data.left_out.sites)), `${on("compiled")} compiled · ${on("table")} table · ${on("full")} full`),
       tile("Pools held at most", bytes(most), `in ${data.pools.length + number(data.left_out.pools)} pool${data.pools.length === 1 ? "" : "s"}`),
       tile("Compiles", count(learning.compiled), `${ms(number(learning.spent_us) / 1000)} of the processor · ${count(learning.won)} trials won`));
   };
   let adviceDrawn = "";
-  const drawAdvice = () => {
-    if (JSON.stringify(data.advice) === adviceDrawn) return;
-    adviceDrawn = JSON.stringify(data.advice);
-    const word = (a) => (a.grade === "slow" ? (a.site ? "time" : "memory") : a.grade);
-    $("advice").replaceChildren(...data.advice.map((a) => make("li", { class: a.grade },
-      make("div", { class: a.share >= 0.0005 ? "share" : "share word" }, a.share >= 0.0005 ? percent(a.share) : word(a), a.share >= 0.0005 ? make("small", {}, "of processor time") : null),
+  const adviceItem = (a) => {
+    const word = a.grade === "slow" ? (a.site ? "time" : "memory") : a.grade, known = a.share >= 0.0005;
+    return make("li", { class: a.grade },
+      make("div", { class: known ? "share" : "share word" }, known ? percent(a.share) : word, known ? make("small", {}, "of processor time") : null),
       make("p", { class: "what" }, ...worded(a.what)),
       make("p", { class: "why" }, a.site ? make("a", { href: "#band-" + a.site }, a.subject) : a.subject, " · ", ...worded(a.why)),
-      make("div", {}, make("p", {}, ...worded(a.instead)), a.code ? make("pre", {}, a.code) : null))));
-    if (!data.advice.length) $("advice").append(make("li", { class: "none" }, "Nothing: no site and no pool of this record costs anything worth a change."));
+      make("div", {}, make("p", {}, ...worded(a.instead), a.others ? ` The same holds for ${count(a.others)} more.` : ""), a.code ? make("pre", {}, a.code) : null));
+  };
+  const drawAdvice = () => {
+    if (JSON.stringify([data.advice, data.small]) === adviceDrawn) return;
+    adviceDrawn = JSON.stringify([data.advice, data.small]);
+    const open = Boolean($("advice").querySelector("details[open]"));
+    $("advice").replaceChildren(...data.advice.slice(0, data.worth).map(adviceItem));
+    if (data.small) {
+      const part = make("details", {}, make("summary", {}, data.small), make("ol", { class: "advice" }, ...data.advice.slice(data.worth).map(adviceItem)));
+      part.open = open;
+      $("advice").append(make("li", { class: "small" }, part));
+    } else if (!data.worth) $("advice").append(make("li", { class: "small" }, "Nothing: no site and no pool of this record costs anything worth a change."));
   };
 
   const drawAll = () => {
@@ -517,8 +523,10 @@
     drawCodes();
     drawTable("events-table", eventColumns, data.events);
     $("events-count").textContent = `${data.events.length}${data.left_out.events ? ` of ${data.events.length + data.left_out.events}` : ""}`;
-    const left = data.left_out, more = ["sites", "pools", "buffers", "events"].filter((k) => left[k] || left[k + "_more"]).map((k) => `${left[k]}${left[k + "_more"] ? " or more" : ""} ${k}`);
-    $("left").textContent = more.length ? `Left out for room: ${more.join(", ")}. They are in the record.` : "";
+    const left = data.left_out, shown = (key) => (left[key] ? `${count(data[key].length)} of ${count(data[key].length + left[key])} ${key}` : "");
+    $("sites-left").textContent = left.sites ? `${shown("sites")}, those that took the most time.` : "";
+    const more = ["pools", "buffers", "events"].map(shown).filter(Boolean);
+    $("left").textContent = more.length ? `Shown for room: ${more.join(", ")}. All are in the record.` : "";
   };
 
   /* ---- the live page ---- */
