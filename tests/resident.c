@@ -137,6 +137,36 @@ static void large_memory_is_resident_as_far_as_it_is_written(void **state)
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 }
 
+/* ---- what a trim reports leaves the process -------------------------------------------------- */
+
+enum { SIZE_KIB = 256, BLOCKS = 400, BLOCKS_MIB = BLOCKS * SIZE_KIB / 1024 };
+
+/* The C library's small blocks between the buffers keep its heap from shrinking, and its threshold
+ * of what it maps has grown by the second time. */
+static void what_a_trim_reports_leaves_the_process(void **state)
+{
+    (void)state;
+    static void *between[2][BLOCKS];
+    tide_buffer handles[BLOCKS];
+    tide_buffers *buffers = tide_buffers_create(NULL, NULL);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            void *data;
+            handles[i] = tide_buffer_acquire_pointer(buffers, SIZE_KIB << 10, &data);
+            memset(data, 1, SIZE_KIB << 10);
+            between[round][i] = malloc(2000);
+        }
+        assert_int_equal(tide_buffer_release_many(buffers, handles, BLOCKS), TIDE_OK);
+        resident before = look();
+        tide_trim_summary said = tide_buffers_trim(buffers, 0);
+        assert_int_equal(said.bytes >> 20, BLOCKS_MIB);
+        assert_in_range(before.own - look().own, BLOCKS_MIB * 1024 * 9 / 10, LONG_MAX);
+    }
+    for (int i = 0; i < 2 * BLOCKS; i++)
+        free(between[i / BLOCKS][i % BLOCKS]);
+    assert_int_equal(tide_buffers_destroy(buffers), TIDE_OK);
+}
+
 /* There in programs that a sanitizer watches, whichever compiler made them. */
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
@@ -148,7 +178,8 @@ int main(int count, char **arguments)
     const char *launcher = getenv("TIDE_TEST_LAUNCHER");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(the_first_pool_is_small, arguments[0]),
-        cmocka_unit_test(large_memory_is_resident_as_far_as_it_is_written)};
+        cmocka_unit_test(large_memory_is_resident_as_far_as_it_is_written),
+        cmocka_unit_test(what_a_trim_reports_leaves_the_process)};
     bool sanitized = &__asan_init != NULL || &__tsan_init != NULL;
     if (sanitized || (launcher != NULL && *launcher != 0))
         return 0; /* it has memory of its own */

@@ -11,8 +11,8 @@
  *   bucket    all buffers of one size. There are four sizes to each power of two (below 256 bytes
  *             multiples of 64), so at most a quarter more than was asked for. A request gets the
  *             smallest size that is large enough, or, from 128 KiB on, where nothing of that is
- *             cached, a cached one of at most twice that
- *   key       kind of memory and tag; a request only gets buffers of its own key
+ *             cached, a cached one of at most twice that (cut to the size under a limit)
+ *   key       kind of memory, tag and alignment; a request only gets buffers of its own key
  *   live      acquired and not yet released
  *   cached    released, and kept for a later acquire
  *   hit       an acquire that got a cached buffer
@@ -42,15 +42,20 @@ typedef struct tide_buffer {
     uint64_t slot, generation;
 } tide_buffer;
 
-/* Flags: a kind of memory, or-ed with a tag. Together they are the key. The program chooses the
- * tags, to keep its own kinds of buffers apart. */
+/* Flags: a kind of memory, or-ed with a tag and an alignment. Together they are the key. The program
+ * chooses the tags, to keep its own kinds of buffers apart. Files opened with O_DIRECT, and memory
+ * that is registered with a network card or io_uring, want whole pages. */
 enum {
     TIDE_BUFFER_DEVICE = 0,  /* the device's own; the host sees it if the two share their memory */
     TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device */
     TIDE_BUFFER_HOST = 2,    /* the host's; no stream orders its use */
     TIDE_BUFFER_MANAGED = 3, /* seen by the host and all CUDA devices; the driver moves its pages */
     TIDE_BUFFER_IPC = 4, /* the device's, and other processes may open it (tidepool/device_ipc.h) */
-    TIDE_BUFFER_TAGS = 16 /* how many tags there are */
+    TIDE_BUFFER_TAGS = 16, /* how many tags there are */
+    /* Buffers start at multiples of 64 bytes; with these of a page of the system, or of 2 MiB. A
+     * device that has no such memory refuses with TIDE_ERROR_DEVICE. */
+    TIDE_BUFFER_PAGE_ALIGNED = 1 << 16,
+    TIDE_BUFFER_HUGE_ALIGNED = 2 << 16
 };
 #define TIDE_BUFFER_TAG(tag) (TIDE_AS(uint32_t, tag) << 8) /* 0 … 15; or it with a kind */
 
@@ -108,7 +113,8 @@ TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 /* All zero means: the defaults. */
 typedef struct tide_buffers_options {
     const char *name;   /* for messages; copied. NULL: "buffers"                                  */
-    uint32_t flags;     /* the flags that tide_buffer_acquire uses                             */
+    uint32_t flags;     /* the flags that tide_buffer_acquire uses, and the slots of pools that
+                              draw from it                                                        */
     bool kept;          /* nothing that is cached goes before the instance ends, whatever the bounds
                               are: for memory of captured graphs, which their launches use */
     void *stream;       /* of tide_buffer_acquire and tide_buffer_release, and there until the
@@ -146,8 +152,8 @@ TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */
 
-/* Acquires a buffer of at least `bytes` bytes (0 is allowed), uninitialised, aligned to 64 bytes or
- * more. If the device has no memory, everything that is cached on it is given back, and the device
+/* Acquires a buffer of at least `bytes` bytes (0 is allowed), uninitialised, aligned as the
+ * instance's flags say. If the device has no memory, everything that is cached on it is given back, and the device
  * is asked once more. A zero handle with a message on failure: no memory, or too large a size. */
 TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
 

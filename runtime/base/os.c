@@ -140,47 +140,36 @@ void tide_os_forbid(void *start, size_t bytes)
     (void)madvise(start, bytes, MADV_DONTNEED);
 }
 
-/* Maps 2 MiB too much, so that an aligned part of the size asked for lies in it; the ends go. */
-void *tide_os_map_huge(size_t bytes)
+/* Maps so much more that an aligned part of the size asked for lies in it; the ends go. */
+void *tide_os_map(size_t bytes, size_t align)
 {
-    const size_t huge = (size_t)2 << 20;
+    const size_t huge = (size_t)2 << 20, page = (size_t)getpagesize();
+    size_t more = align > page ? align : 0;
+    tide_assert(bytes > 0 && align >= page && (align & (align - 1)) == 0);
     if (tide_os_faulted(bytes))
         return NULL;
     bytes = os_whole_pages(bytes);
     char *start =
-        mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
-    char *aligned = start + (huge - (uintptr_t)start % huge) % huge;
-    tide_assert((uintptr_t)aligned % huge == 0 && aligned < start + huge);
-    if (aligned != start)
-        (void)munmap(start, (size_t)(aligned - start));
-    (void)munmap(aligned + bytes, (size_t)(start + bytes + huge - (aligned + bytes)));
-    (void)madvise(aligned, bytes, MADV_HUGEPAGE);
-    return aligned;
+    size_t skip = (align - (uintptr_t)start % align) % align;
+    if (skip != 0)
+        (void)munmap(start, skip);
+    if (more != skip)
+        (void)munmap(start + skip + bytes, more - skip);
+    if (align >= huge && bytes >= huge)
+        (void)madvise(start + skip, bytes, MADV_HUGEPAGE);
+    return start + skip;
 }
 
-void tide_os_unmap_huge(void *start, size_t bytes)
+/* The kernel may refuse when the process has as many mappings as it may, since a hole makes two of
+ * one: then the pages go, and the addresses stay. */
+void tide_os_unmap(void *start, size_t bytes)
 {
-    (void)munmap(start, os_whole_pages(bytes));
-}
-
-static void os_advise_pages(void *start, size_t bytes, int advice)
-{
-    const uintptr_t page = (uintptr_t)getpagesize();
-    uintptr_t skip = (page - (uintptr_t)start % page) % page;
-    if (bytes > skip && bytes - skip >= page) /* refused: the pages stay, no more */
-        (void)madvise((char *)start + skip, (bytes - skip) / page * page, advice);
-}
-
-void tide_os_offer_pages(void *start, size_t bytes)
-{
-    os_advise_pages(start, bytes, MADV_FREE);
-}
-
-void tide_os_give_pages(void *start, size_t bytes)
-{
-    os_advise_pages(start, bytes, MADV_DONTNEED);
+    bytes = os_whole_pages(bytes);
+    if (munmap(start, bytes) != 0)
+        (void)madvise(start, bytes, MADV_DONTNEED);
 }
 
 bool tide_os_renew(void *start, size_t bytes)

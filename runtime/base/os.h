@@ -27,15 +27,11 @@ void tide_os_unmap_guarded(void *start, size_t bytes);
 /* Makes mapped memory fault, and gives its pages back, as far as the system lets it. */
 void tide_os_forbid(void *start, size_t bytes);
 
-/* A mapping of its own, aligned to 2 MiB, with huge pages advised: what is left over after the
- * last whole one has pages of the usual size, so nothing is wasted. */
-void *tide_os_map_huge(size_t bytes);
-void tide_os_unmap_huge(void *start, size_t bytes);
-
-/* The whole pages in a range of private memory that nobody needs the contents of: the system may
- * take them when it is short, or has them at once. They read as zero or as before. */
-void tide_os_offer_pages(void *start, size_t bytes);
-void tide_os_give_pages(void *start, size_t bytes);
+/* A mapping of its own, aligned to a page or to more. From 2 MiB on, aligned so, huge pages are
+ * advised: what is left over after the last whole one has pages of the usual size, so nothing is
+ * wasted. NULL when refused. */
+void *tide_os_map(size_t bytes, size_t align);
+void tide_os_unmap(void *start, size_t bytes);
 
 /* The pages of such a mapping are given back, and zero where they are touched next. False: the
  * system would not; nothing changed. */

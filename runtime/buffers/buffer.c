@@ -150,9 +150,7 @@ TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, 
                       .bucket = tide_bucket_of(bytes),
                       .call = call};
     if (want.key == TIDE_BUFFER_KEYS) {
-        tide_fail(TIDE_ERROR_ARGUMENT, call,
-                  "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d", flags,
-                  TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
+        tide_buffer_refuse_flags(flags, call);
         return tide_buffer_none;
     }
     if (tide_hand_over_find(buffers, want.key, stream, &want.passing, call) != TIDE_OK)

@@ -44,12 +44,6 @@ tide_status tide_buffer_refuse_handle(tide_buffers *buffers, tide_buffer handle,
 
 /* ---- both ---- */
 
-/* Must checks forbid cached memory to the host? Only memory that no device uses. */
-static inline bool tide_buffer_poisoned(const tide_buffers *buffers, unsigned key)
-{
-    return buffers->careful && tide_buffer_plain(buffers, key);
-}
-
 /* The record of a handle, checked before anything is asked of a device. NULL with a message when
  * the handle is not good. */
 TIDE_INLINE tide_buffer_record *tide_buffer_find_record(tide_buffers *buffers, tide_buffer handle,

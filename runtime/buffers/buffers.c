@@ -92,9 +92,7 @@ static tide_status buffers_validate_options(const tide_buffers_options *options)
     const char *call = "tide_buffers_create";
     TIDE_FORWARD(tide_growth_check(options->growth_, call));
     if (tide_buffer_key(options->flags) == TIDE_BUFFER_KEYS)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call,
-                         "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d",
-                         options->flags, TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
+        return tide_buffer_refuse_flags(options->flags, call);
     return TIDE_OK;
 }
 

@@ -121,9 +121,9 @@ static void stats_print_bucket(FILE *out, const tide_bucket_statistics *b)
     uint64_t acquires = b->hits + b->misses;
     stats_print_bytes(out, b->bytes);
     fprintf(out, "  %-7s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n",
-            kinds[b->flags & 0xFF], b->flags >> 8, b->live, b->cached, (unsigned long long)b->hits,
-            (unsigned long long)b->misses, (unsigned long long)b->dropped,
-            100 * stats_ratio(b->hits, acquires),
+            kinds[b->flags & 0xFF], b->flags >> 8 & 0xFF, b->live, b->cached,
+            (unsigned long long)b->hits, (unsigned long long)b->misses,
+            (unsigned long long)b->dropped, 100 * stats_ratio(b->hits, acquires),
             100 * stats_ratio(acquires * b->bytes - b->bytes_asked, acquires * b->bytes));
 }
 

@@ -3,25 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/os.h"
 #include "runtime/buffers/buffer.h"
 
 /* Bytes: new pages cost no more than to clear the old ones, and nothing where they stay
  * untouched. */
 enum { RENEW_FROM = 4 << 20 };
 
-/* Host memory that was used before, or may have been. */
-static void zeroed_clear_host(const tide_buffers *buffers, void *data, size_t asked, bool hit)
+/* Host memory that was used before, or may have been. Valgrind takes for written only what is
+ * written. */
+static void zeroed_clear_host(const tide_buffers *buffers, const tide_buffer_record *record,
+                              size_t asked, bool hit)
 {
-    if (buffers->careful) { /* Valgrind takes for written only what is written */
-        memset(data, 0, asked);
-        return;
-    }
-    bool mapped = tide_bucket_bytes(tide_bucket_of(asked)) >= TIDE_HOST_MAPPED_FROM;
+    size_t bytes = tide_handle_bytes(record);
+    bool mapped = tide_host_maps(bytes) && !buffers->careful;
     if (mapped && !hit)
         return;
-    if (!mapped || asked < RENEW_FROM || !tide_os_renew(data, asked))
-        memset(data, 0, asked);
+    if (!mapped || asked < RENEW_FROM || !tide_host_renew(record->data, bytes))
+        memset(record->data, 0, asked);
 }
 
 tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t bytes)
@@ -35,17 +33,17 @@ tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t bytes)
     if (b.generation == 0 || bytes == 0)
         return b;
     tide_device *device = buffers->device;
-    void *data = tide_handle_at(buffers, (uint32_t)b.slot)->data;
+    const tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)b.slot);
     if (device == &tide_device_host || tide_buffer_kind(want.key) == TIDE_BUFFER_HOST) {
-        zeroed_clear_host(buffers, data, bytes, hit);
+        zeroed_clear_host(buffers, record, bytes, hit);
         return b;
     }
     if (tide_buffer_kind(want.key) == TIDE_BUFFER_PINNED) {
-        memset(data, 0, bytes); /* what used it is over */
+        memset(record->data, 0, bytes); /* what used it is over */
         return b;
     }
-    if (device->methods->fill(device, buffers->stream, data, &(unsigned char){0}, 1, bytes) ==
-        TIDE_OK)
+    if (device->methods->fill(device, buffers->stream, record->data, &(unsigned char){0}, 1,
+                              bytes) == TIDE_OK)
         return b;
     tide_status status = tide_error_status();
     char why[128];

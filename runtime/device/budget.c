@@ -76,6 +76,12 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
         budget_give(device, bytes);
 }
 
+bool tide_budget_limited(const tide_device *device)
+{
+    return device->host ? tide_limit_is_hard()
+                        : __atomic_load_n(&device->limit, __ATOMIC_RELAXED) != 0;
+}
+
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call)
 {
     if (device->host)

@@ -13,6 +13,9 @@ tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, 
                                  size_t align, void **data);
 void tide_budget_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 
+/* Has the device a limit by which memory is refused? */
+bool tide_budget_limited(const tide_device *device);
+
 /* The message of who then gives up, for the host and for any other device. TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 

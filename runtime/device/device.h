@@ -172,10 +172,18 @@ struct tide_device {
     uint64_t allocations, releases, copies, fills, events, waits, launches, bytes_copied;
 };
 
-/* The memory of this process. It is always open. From so many bytes on memory is a mapping of its
- * own, new and zero. */
+/* The memory of this process. It is always open. */
 extern tide_device tide_device_host;
-enum { TIDE_HOST_MAPPED_FROM = 2 << 20 };
+
+/* Is so much memory of the host a mapping of its own, which starts with zeros? */
+bool tide_host_maps(size_t bytes);
+
+/* Such memory, whose contents nobody needs, gets new pages, which are zero. False: the system would
+ * not; nothing changed. */
+bool tide_host_renew(void *data, size_t bytes);
+
+/* What such memory has beyond `bytes` is given back. It is such memory still. */
+void tide_host_cut(void *data, size_t had, size_t bytes);
 
 /* Counts one more call of this kind. */
 static inline void tide_device_count(uint64_t *counter)

@@ -2,21 +2,113 @@
 /* The host as a device: aligned memory of the process. Its one stream is the calling thread: work
  * is done when it is queued, so nothing needs an order.
  *
- * From HUGE_FROM on a slot has a mapping of its own, with huge pages advised. Then the first touch
+ * From MAPPED_FROM on memory is a mapping of its own. Given back, it leaves the process, whatever
+ * the C library keeps beside it.
+ *
+ * From HUGE_FROM on huge pages are advised, and the mapping begins at one. Then the first touch
  * takes a sixth to a half of the time, and random access nine tenths at 2 MiB, six tenths from 16
  * MiB on ('Huge pages' in tests/bench/README.md). HUGE_FROM is one huge page: there it
- * begins to pay. */
+ * begins to pay.
+ *
+ * Mappings begin with a page, so arrays that began with their mappings would all begin in one set of
+ * a cache: loops over several of them would find it full ('Placement' there). So each begins some
+ * lines, and a huge one some pages, into its mapping, the next of them elsewhere. That costs a page
+ * at most, a huge one 60 KiB of address space in front, which nobody touches, and a page. */
+#define _GNU_SOURCE
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/base/shim.h"
 #include "runtime/device/device.h"
 #include "runtime/device/limit.h"
 
-enum { HUGE_FROM = TIDE_HOST_MAPPED_FROM };
+enum {
+    MAPPED_FROM = 64 << 10,
+    MAPPED_PAGES = 16, /* at least: with pages of 64 KiB one more would be too much for less */
+    HUGE_FROM = 2 << 20,
+    LINE = 64,
+    SPREAD_LINES = 64, /* a set of a first cache for each, as for the lines of 4 KiB */
+    SPREAD_PAGES = 16, /* of 4 KiB: a second cache has so many times the sets */
+    SPREAD_BYTES = SPREAD_LINES * LINE
+};
 
 _Static_assert((HUGE_FROM & (HUGE_FROM - 1)) == 0, "mappings are aligned to one huge page");
+_Static_assert(SPREAD_PAGES *SPREAD_BYTES < HUGE_FROM, "the address tells where a mapping begins");
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+bool tide_host_maps(size_t bytes)
+{
+    return bytes >= MAPPED_FROM && bytes >= (size_t)getpagesize() * MAPPED_PAGES;
+}
+
+/* Where the next mapping's memory begins in it. Lines follow the golden section: however many there
+ * are, the next falls into the widest gap. */
+static size_t host_spread(size_t bytes, size_t align)
+{
+    static uint32_t count;
+    uint32_t n = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+    size_t line = (uint32_t)(n * 0x9E3779B9u) / (UINT32_MAX / SPREAD_LINES + 1);
+    size_t page = bytes >= HUGE_FROM ? n * 5 % SPREAD_PAGES : 0;
+    tide_assert(line < SPREAD_LINES);
+    return (page * SPREAD_BYTES + line * LINE) & ~(align - 1);
+}
+
+static void *host_map(size_t bytes, size_t align)
+{
+    size_t page = (size_t)getpagesize(), to = align > page ? align : page;
+    size_t offset = host_spread(bytes, align);
+    char *start = tide_os_map(bytes + offset, bytes >= HUGE_FROM ? HUGE_FROM : to);
+    if (start == NULL)
+        return NULL;
+    tide_assert((uintptr_t)start % align == 0);
+    tide_shim_root(start + offset, bytes);
+    return start + offset;
+}
+
+/* Where the mapping begins in which the memory lies. */
+static char *host_mapping(void *data, size_t bytes)
+{
+    uintptr_t unit = bytes >= HUGE_FROM ? HUGE_FROM : (uintptr_t)getpagesize();
+    return (char *)data - ((uintptr_t)data & (unit - 1));
+}
+
+static void host_unmap(void *data, size_t bytes)
+{
+    char *start = host_mapping(data, bytes);
+    tide_shim_unroot(data, bytes);
+    tide_os_unmap(start, (size_t)((char *)data + bytes - start));
+}
+
+bool tide_host_renew(void *data, size_t bytes)
+{
+    char *start = host_mapping(data, bytes);
+    tide_assert(tide_host_maps(bytes));
+    return tide_os_renew(start, (size_t)((char *)data + bytes - start));
+}
+
+/* The address tells where a mapping begins, by the size: so in front of a huge one that is none any
+ * more, whole pages go, too. */
+void tide_host_cut(void *data, size_t had, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)getpagesize();
+    char *start = host_mapping(data, had), *first = host_mapping(data, bytes);
+    char *end = (char *)data + had, *last = (char *)data + bytes;
+    tide_assert(tide_host_maps(bytes) && bytes < had);
+    last += (page - (uintptr_t)last % page) % page;
+    tide_shim_unroot(data, had);
+    if (first != start)
+        tide_os_unmap(start, (size_t)(first - start));
+    if (last < end)
+        tide_os_unmap(last, (size_t)(end - last));
+    tide_shim_root(data, bytes);
+    tide_limit_give(had - bytes);
+}
+
+/* ---- the device ----------------------------------------------------------------------------- */
 
 static tide_status host_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
@@ -26,7 +118,7 @@ static tide_status host_allocate(tide_device *device, void *stream, int memory, 
     tide_assert(align <= HUGE_FROM); /* a mapping is aligned to no more */
     size_t now = 0;
     TIDE_FORWARD(tide_limit_take(bytes, &now));
-    *data = bytes >= HUGE_FROM ? tide_os_map_huge(bytes) : tide_os_aligned(bytes, align);
+    *data = tide_host_maps(bytes) ? host_map(bytes, align) : tide_os_aligned(bytes, align);
     if (*data == NULL) {
         tide_limit_give(bytes);
         return TIDE_ERROR_MEMORY;
@@ -39,8 +131,8 @@ static void host_release(tide_device *device, void *stream, int memory, void *da
 {
     (void)device, (void)stream, (void)memory;
     tide_assert(data != NULL);
-    if (bytes >= HUGE_FROM)
-        tide_os_unmap_huge(data, bytes);
+    if (tide_host_maps(bytes))
+        host_unmap(data, bytes);
     else
         tide_os_free(data);
     tide_limit_give(bytes);

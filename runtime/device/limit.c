@@ -31,6 +31,11 @@ static size_t limit_hard_bytes(void)
     return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
 }
 
+bool tide_limit_is_hard(void)
+{
+    return limit_hard_bytes() != SIZE_MAX;
+}
+
 static size_t limit_missing(size_t held, size_t bytes, size_t most)
 {
     size_t room = held < most ? most - held : 0;

@@ -393,6 +393,8 @@ static void bad_arguments_are_refused(void **state)
     expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "stream");
     assert_int_equal(tide_buffer_acquire_on(buffers, 1, TIDE_BUFFER_IPC + 1, NULL).generation, 0);
     assert_int_equal(tide_buffer_acquire_on(buffers, 1, TIDE_BUFFER_TAG(16), NULL).generation, 0);
+    assert_int_equal(tide_buffer_acquire_on(buffers, 1, 3 << 16, NULL).generation, 0);
+    expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "TIDE_BUFFER_PAGE_ALIGNED");
     assert_int_equal(tide_buffer_acquire_on(buffers, 1, 0, &not_a_stream).generation, 0);
     expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "no stream");
     assert_int_equal(tide_buffer_acquire(NULL, 1).generation, 0);

@@ -6,6 +6,7 @@
 #include "tests/random.h"
 
 #include <pthread.h>
+#include <tidepool/limit.h>
 
 #include <tidepool/buffers.h>
 
@@ -140,6 +141,55 @@ static void a_larger_one_serves_where_there_is_none_of_the_size(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* Under a limit a larger one is cut to the size, so nothing is refused for what nobody asked for. */
+static void under_a_limit_a_larger_one_is_cut(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    tide_buffer b[3];
+    expect_ok(tide_limit_set(&(tide_limit_options){.hard_bytes = 30 * MIB}));
+    for (int i = 0; i < 3; i++)
+        b[i] = acquired(buffers, 9 * MIB + 512 * KIB);
+    expect_ok(tide_buffer_release_many(buffers, b, 3));
+    for (int i = 0; i < 3; i++) {
+        b[i] = acquired(buffers, 5 * MIB);
+        assert_int_equal(tide_buffer_bytes(buffers, b[i]), 5 * MIB);
+        memset(tide_buffer_pointer(buffers, b[i]), i, 5 * MIB);
+    }
+    tide_buffer large = acquired(buffers, 14 * MIB);
+    tide_limit_statistics limit;
+    expect_ok(tide_limit_stats(&limit));
+    assert_int_equal(limit.bytes_held, 29 * MIB);
+    assert_int_equal(limit.refused, 0);
+    for (int i = 0; i < 3; i++)
+        expect_ok(tide_buffer_release(buffers, b[i]));
+    expect_ok(tide_buffer_release(buffers, large));
+    tide_buffers_statistics s = stats_of(buffers);
+    assert_int_equal(s.hits, 3);
+    assert_int_equal(s.bytes_cached, 29 * MIB);
+    expect_ok(tide_limit_set(NULL));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* Of a huge mapping becomes one that is none: what lay in front of it goes, too. */
+static void a_huge_one_is_cut_to_one_that_is_none(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    expect_ok(tide_limit_set(&(tide_limit_options){.hard_bytes = 30 * MIB}));
+    for (int i = 0; i < 20; i++) { /* each begins elsewhere in its mapping */
+        tide_buffer b = acquired(buffers, 2 * MIB);
+        expect_ok(tide_buffer_release(buffers, b));
+        b = acquired(buffers, 1100 * KIB);
+        assert_int_equal(tide_buffer_bytes(buffers, b), 1280 * KIB);
+        memset(tide_buffer_pointer(buffers, b), i, 1280 * KIB);
+        expect_ok(tide_buffer_release(buffers, b));
+        assert_int_equal(tide_buffers_trim(buffers, 0).bytes, 1280 * KIB);
+    }
+    expect_ok(tide_limit_set(NULL));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 /* ---- from thread to thread ------------------------------------------------------------------- */
 
 enum { PIPE = 64 };
@@ -236,6 +286,8 @@ int main(void)
         cmocka_unit_test(what_a_working_set_comes_back_to_stays),
         cmocka_unit_test(sizes_that_peak_in_turn_share),
         cmocka_unit_test(a_larger_one_serves_where_there_is_none_of_the_size),
+        cmocka_unit_test(under_a_limit_a_larger_one_is_cut),
+        cmocka_unit_test(a_huge_one_is_cut_to_one_that_is_none),
         cmocka_unit_test(a_pipe_settles),
         cmocka_unit_test(a_pipe_at_a_bound_hits),
         cmocka_unit_test(what_is_cached_gives_its_records_back),

@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
+#include "runtime/base/shim.h"
 #include "runtime/buffers/store/address.h"
 #include "runtime/device/budget.h"
 
@@ -111,20 +112,47 @@ static uint32_t depot_find(tide_buffers *buffers, tide_depot_bucket *depot, unsi
     return slot != TIDE_NO_RECORD ? slot : depot_find_ready(buffers, depot, bucket, want, true);
 }
 
+/* May a buffer be cut to that size? Hooks have been told of the larger one. */
+static bool depot_may_cut(const tide_buffers *buffers, unsigned key, size_t bytes)
+{
+    return tide_hand_over_device_of(buffers, key) == &tide_device_host && buffers->hook == NULL &&
+           tide_host_maps(bytes);
+}
+
+/* A buffer of one bucket becomes one of a smaller one. */
+static void depot_cut(tide_buffers *buffers, uint32_t slot, unsigned bucket)
+{
+    tide_buffer_record *record = tide_handle_at(buffers, slot);
+    size_t had = tide_handle_bytes(record), bytes = tide_bucket_bytes(bucket);
+    tide_assert(!tide_handle_live(record) && bytes >= BORROW_FROM);
+    if (tide_buffer_poisoned(buffers, record->key))
+        tide_shim_release((char *)record->data + bytes, had - bytes);
+    tide_host_cut(record->data, had, bytes);
+    buffers->bytes_held -= had - bytes;
+    unsigned named = (record->named & TIDE_HANDLE_OTHER_KEY) | bucket;
+    __atomic_store_n(&record->named, (uint16_t)named, __ATOMIC_RELAXED);
+}
+
 /* A large request whose own size has nothing cached takes a cached buffer of a larger one, at most
  * twice as large. Else each size would keep the most that it ever needed at once, and sizes seldom
  * need their most at the same time: with 64 buffers of random sizes that is nearly three times of
- * what is live. */
+ * what is live. Where a limit is in force the difference might be what a later request is refused
+ * for: there the buffer is cut to its new size, or stays cached, to be given back. */
 static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsigned *bucket)
 {
     size_t bytes = tide_bucket_bytes(want->bucket);
     uint32_t slot = TIDE_NO_RECORD;
-    if (bytes < BORROW_FROM)
+    bool limited = tide_budget_limited(tide_hand_over_device_of(buffers, want->key));
+    if (bytes < BORROW_FROM || (limited && !depot_may_cut(buffers, want->key, bytes)))
         return slot;
     for (unsigned b = want->bucket + 1;
          slot == TIDE_NO_RECORD && b < TIDE_BUCKETS && tide_bucket_bytes(b) <= 2 * bytes; b++) {
         slot = depot_find(buffers, tide_depot_at(buffers, want->key, b), b, want);
         *bucket = b;
+    }
+    if (limited && slot != TIDE_NO_RECORD) {
+        depot_cut(buffers, slot, want->bucket);
+        *bucket = want->bucket;
     }
     return slot;
 }

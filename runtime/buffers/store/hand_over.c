@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A buffer passes from the stream of its last use to the stream of its next; and the memory of
  * buffers comes from the device and goes back in that order. */
+#define _GNU_SOURCE
 #include "runtime/buffers/store/hand_over.h"
+
+#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
@@ -10,9 +13,15 @@
 #include "runtime/device/deferred.h"
 #include "runtime/device/limit.h"
 
-enum { ALIGN = 64 };
-
-_Static_assert(TIDE_BUCKET_MIN % ALIGN == 0, "every size is a multiple of the alignment");
+/* How buffers of the key are aligned. */
+static size_t hand_over_align(unsigned key)
+{
+    switch (tide_buffer_flags(key) & ~0xFFFFu) {
+    case TIDE_BUFFER_PAGE_ALIGNED: return (size_t)getpagesize();
+    case TIDE_BUFFER_HUGE_ALIGNED: return (size_t)2 << 20;
+    default: return 64;
+    }
+}
 
 tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
                                 tide_hand_over *out, const char *call)
@@ -182,8 +191,14 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
     TIDE_FORWARD(tide_hand_over_has(device, tide_buffer_flags(key), call));
     if (device == &tide_device_host)
         tide_limit_ask(bytes);
-    tide_status status = tide_budget_allocate(
-        device, passing->stream, tide_hand_over_memory_of(buffers, key), bytes, ALIGN, data);
+    int memory = tide_hand_over_memory_of(buffers, key);
+    size_t align = hand_over_align(key);
+    tide_status status = tide_budget_allocate(device, passing->stream, memory, bytes, align, data);
+    if (status == TIDE_OK && (uintptr_t)*data % align != 0) {
+        tide_budget_release(device, passing->stream, memory, *data, bytes);
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no memory aligned to %zu bytes",
+                         device->name, align);
+    }
     if (status == TIDE_ERROR_LIMIT)
         return status; /* as where there is no memory: who wants it may give some back */
     return status == TIDE_OK || status == TIDE_ERROR_MEMORY

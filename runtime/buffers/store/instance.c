@@ -29,6 +29,14 @@ tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call)
                            (const void *)buffers);
 }
 
+tide_status tide_buffer_refuse_flags(uint32_t flags, const char *call)
+{
+    return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                     "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d, alignments "
+                     "TIDE_BUFFER_PAGE_ALIGNED or _HUGE_ALIGNED",
+                     flags, TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
+}
+
 void tide_buffers_enlist(tide_buffers *buffers)
 {
     tide_assert(buffers->number == 0 && buffers->link == NULL);

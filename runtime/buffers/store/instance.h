@@ -49,7 +49,8 @@
 
 enum {
     TIDE_BUFFER_KINDS = 5,
-    TIDE_BUFFER_KEYS = TIDE_BUFFER_KINDS * TIDE_BUFFER_TAGS,
+    TIDE_BUFFER_ALIGNMENTS = 3,
+    TIDE_BUFFER_KEYS = TIDE_BUFFER_KINDS * TIDE_BUFFER_TAGS * TIDE_BUFFER_ALIGNMENTS,
     TIDE_BUFFER_MAX = 1 << 20, /* records of an instance, live and cached */
     TIDE_CELL_SLOTS = 24
 };
@@ -168,16 +169,23 @@ static inline unsigned tide_buffer_kind(unsigned key)
 
 static inline uint32_t tide_buffer_flags(unsigned key)
 {
-    return tide_buffer_kind(key) | TIDE_BUFFER_TAG(key / TIDE_BUFFER_KINDS);
+    unsigned tag = key / TIDE_BUFFER_KINDS % TIDE_BUFFER_TAGS;
+    unsigned alignment = key / TIDE_BUFFER_KINDS / TIDE_BUFFER_TAGS;
+    return tide_buffer_kind(key) | TIDE_BUFFER_TAG(tag) | alignment << 16;
 }
 
 /* TIDE_BUFFER_KEYS, which is no key: nobody defined such flags. */
 static inline unsigned tide_buffer_key(uint32_t flags)
 {
-    unsigned kind = flags & 0xFF, tag = flags >> 8;
-    return kind < TIDE_BUFFER_KINDS && tag < TIDE_BUFFER_TAGS ? tag * TIDE_BUFFER_KINDS + kind
-                                                              : TIDE_BUFFER_KEYS;
+    unsigned kind = flags & 0xFF, tag = flags >> 8 & 0xFF, alignment = flags >> 16;
+    bool known =
+        kind < TIDE_BUFFER_KINDS && tag < TIDE_BUFFER_TAGS && alignment < TIDE_BUFFER_ALIGNMENTS;
+    return known ? (alignment * TIDE_BUFFER_TAGS + tag) * TIDE_BUFFER_KINDS + kind
+                 : TIDE_BUFFER_KEYS;
 }
+
+/* Refuses such flags, for whoever was given them. */
+tide_status tide_buffer_refuse_flags(uint32_t flags, const char *call);
 
 /* Does the host use such memory, too? Then it is handed out when work on it is over. */
 static inline bool tide_buffer_of_both(unsigned key)
@@ -190,6 +198,12 @@ static inline bool tide_buffer_of_both(unsigned key)
 static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
 {
     return buffers->immediate || tide_buffer_kind(key) == TIDE_BUFFER_HOST;
+}
+
+/* Must checks forbid cached memory to the host? Only memory that no device uses. */
+static inline bool tide_buffer_poisoned(const tide_buffers *buffers, unsigned key)
+{
+    return buffers->careful && tide_buffer_plain(buffers, key);
 }
 
 /* ---- all instances, and their clock: runtime/buffers/store/instance.c ---- */

@@ -95,8 +95,8 @@ static bool read_line(trace *t, reader *r, const char *text)
                &line.time, &line.thread, &line.stream, what, &slot, &line.bytes, &line.flags,
                &rest) != 7)
         return complain(r, "not of the form: time thread stream acquire|release slot bytes flags");
-    unsigned kind = line.flags & 0xFF, tag = line.flags >> 8;
-    if (kind > TIDE_BUFFER_IPC || tag >= TIDE_BUFFER_TAGS)
+    unsigned kind = line.flags & 0xFF, tag = line.flags >> 8 & 0xFF;
+    if (kind > TIDE_BUFFER_IPC || tag >= TIDE_BUFFER_TAGS || line.flags >> 16 > 2)
         return complain(r, "no buffers have such flags");
     if (kind > TIDE_BUFFER_HOST) /* replayed on the host, which has none of these */
         line.flags = tag << 8 | TIDE_BUFFER_DEVICE;
