@@ -22,9 +22,6 @@
 #include <tidepool/upkeep.h>
 
 #include "hooks.h"
-#include "runtime/base/assert.h"
-#include "runtime/base/shim.h"
-#include "runtime/pool/core.h"
 #include "support.h"
 
 static bool measured; /* else a sanitizer's own memory would be counted, too */
@@ -92,14 +89,16 @@ static void two_hundred_pools_count_as_they_are_used(void **state)
 }
 
 /* A library that walks the pool after each cold call takes a square of the time. */
-enum { WALKS = TIDE_ASSERT_LEVEL >= 2 };
+#define WALKS (assert_level() >= 2)
+
+enum { ROW_MAX = 65472 }; /* arrays of one type that may be live */
 
 /* Slots are opened in steps, to the last one. */
 static void a_row_may_be_as_long_as_ever(void **state)
 {
     (void)state;
     tide_pool *pool = make_used();
-    size_t count = 1, most = WALKS ? 2000 : TIDE_ROW_MAX;
+    size_t count = 1, most = WALKS ? 2000 : ROW_MAX;
     while (count < most && tide_acquire(pool, double, 1) != NULL)
         count++;
     assert_int_equal(count, most);
@@ -200,7 +199,7 @@ static void refuse_pools(void)
     CHILD_MUST(tide_error_status() == TIDE_ERROR_MEMORY);
     allow(256);
     size_t count = fill_row(pool);
-    CHILD_MUST(tide_error_status() == TIDE_ERROR_MEMORY && count < TIDE_ROW_MAX - 1000);
+    CHILD_MUST(tide_error_status() == TIDE_ERROR_MEMORY && count < ROW_MAX - 1000);
     CHILD_MUST(tide_pool_check(pool) == TIDE_OK);
     allow(0);
     CHILD_MUST(fill_row(pool) > 0 && tide_error_status() == TIDE_ERROR_LIMIT);
@@ -247,7 +246,7 @@ extern void __asan_init(void) __attribute__((weak));
 
 int main(void)
 {
-    measured = &__asan_init == NULL && !tide_shim_chooses_addresses();
+    measured = &__asan_init == NULL && !sanitizer_chooses_addresses();
     set_strict_counting(true);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_counts_as_it_is_used),

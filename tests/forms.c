@@ -418,6 +418,19 @@ tide_check check_of(const tide_pool *pool)
     return pool->core->check;
 }
 
+bool is_open_and_asked_nothing(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    return pool->log_room == (core->careful ? core->log.start : core->log.end) &&
+           core->requests.asked == 0;
+}
+
+bool is_open_and_deferred(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    return pool->log_room == core->log.end && core->requests.asked != 0 && core->requests.deferred;
+}
+
 size_t slots_with_memory(const tide_pool *pool, tide_type type)
 {
     const tide_row *row = &pool->core->rows.by_type[type];

@@ -145,6 +145,10 @@ void check_status(tide_status got, tide_status expected, const char *call, const
 tide_pool_statistics stats_of(const tide_pool *pool);
 tide_check check_of(const tide_pool *pool);
 
+/* Are the pool's fast paths open? And has it nothing to serve, or has it put off what was asked for? */
+bool is_open_and_asked_nothing(const tide_pool *pool);
+bool is_open_and_deferred(const tide_pool *pool);
+
 /* The slots of a type that hold memory, live or free. */
 size_t slots_with_memory(const tide_pool *pool, tide_type type);
 

@@ -8,7 +8,11 @@
 #include <tidepool/tune.h>
 
 #include "jit/stager/locate.h"
+#include "profiler/window.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/base/shim.h"
 #include "runtime/base/test_hooks.h"
 
 void set_memory_fault(memory_fault *fault)
@@ -62,4 +66,29 @@ bool stager_is_there(void)
 {
     char path[TIDE_LOCATE_PATH], error[512];
     return tide_locate_stager(path, sizeof path, error, sizeof error);
+}
+
+int assert_level(void)
+{
+    return TIDE_ASSERT_LEVEL;
+}
+
+bool sanitizer_chooses_addresses(void)
+{
+    return tide_shim_chooses_addresses();
+}
+
+bool profile_loaded_for(tide_site *site, tide_site_profile *out)
+{
+    tide_registry_lock();
+    bool known = tide_profile_prior(site, out);
+    tide_registry_unlock();
+    return known;
+}
+
+void profile_take_window(tide_site *site, tide_site_profile *out)
+{
+    tide_registry_lock();
+    tide_window_take(site, out);
+    tide_registry_unlock();
 }

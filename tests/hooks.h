@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <tidepool/profile.h>
+#include <tidepool/site.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -27,6 +30,17 @@ void set_either(const char *name, double value);
 
 /* Is there a program that compiles sites? */
 bool stager_is_there(void);
+
+/* How the library was built: how much it asserts (2: it walks a pool after each cold call), and whether a
+ * sanitizer has its memory where it likes. */
+int assert_level(void);
+bool sanitizer_chooses_addresses(void);
+
+/* What is loaded for a site that the program has not seen itself; false: nothing is. */
+bool profile_loaded_for(tide_site *site, tide_site_profile *out);
+
+/* What the site's open window has seen is taken, as at its end. */
+void profile_take_window(tide_site *site, tide_site_profile *out);
 
 /* The library behaves as on a system that counts whatever may be written. */
 void set_strict_counting(bool strict);

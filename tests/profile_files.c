@@ -21,10 +21,6 @@
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
-#include "profiler/window.h"
-#include "runtime/base/registry.h"
-#include "runtime/scope/site.h"
-
 static const char *own_path; /* of this program */
 static char folder[256];
 
@@ -195,24 +191,16 @@ static tide_site *find(const char *function, tide_kind kind, unsigned which)
     return query.found;
 }
 
-static bool prior_of(tide_site *site, tide_site_profile *out)
-{
-    tide_registry_lock();
-    bool known = tide_profile_prior(site, out);
-    tide_registry_unlock();
-    return known;
-}
-
 static bool has_prior(tide_site *site)
 {
     tide_site_profile prior;
-    return prior_of(site, &prior);
+    return profile_loaded_for(site, &prior);
 }
 
 static void expect_prior(tide_site *site, uint64_t scopes, tide_type type, uint64_t slots)
 {
     tide_site_profile prior;
-    assert_true(prior_of(site, &prior));
+    assert_true(profile_loaded_for(site, &prior));
     assert_int_equal(prior.scopes, scopes);
     assert_int_equal(prior.types[0].type, type);
     assert_int_equal(prior.types[0].scopes, scopes);
@@ -277,27 +265,27 @@ static int recall(const char *path)
     tide_site_profile prior;
     uint32_t types = tide_type_count();
     NEED(tide_profile_load(path) == TIDE_OK);
-    NEED(prior_of(find("step", TIDE_KIND_SCOPE, 0), &prior));
+    NEED(profile_loaded_for(find("step", TIDE_KIND_SCOPE, 0), &prior));
     NEED(prior.scopes == 10 && prior.types[0].slots == 20 && prior.types[0].slots_max == 2);
-    NEED(prior_of(find("step", TIDE_KIND_SCOPE, 1), &prior));
+    NEED(profile_loaded_for(find("step", TIDE_KIND_SCOPE, 1), &prior));
     NEED(prior.scopes == 5 && prior.types[0].type == TIDE_I32);
-    NEED(prior_of(find("frame", TIDE_KIND_FRAME, 0), &prior));
+    NEED(profile_loaded_for(find("frame", TIDE_KIND_FRAME, 0), &prior));
     NEED(prior.pattern_count == 1 && prior.patterns[0].length == 3 &&
          prior.patterns[0].words[0] == TIDE_F32 && prior.patterns[0].words[1] == TIDE_I32);
-    NEED(prior_of(find("others", TIDE_KIND_ACQUIRE, 0), &prior) && prior.scopes == 10);
-    NEED(prior_of(find("others", TIDE_KIND_ARRAY, 0), &prior) &&
+    NEED(profile_loaded_for(find("others", TIDE_KIND_ACQUIRE, 0), &prior) && prior.scopes == 10);
+    NEED(profile_loaded_for(find("others", TIDE_KIND_ARRAY, 0), &prior) &&
          prior.patterns[0].words[2] == 100 && prior.patterns[0].words[3] == 200);
-    NEED(prior_of(find("others", TIDE_KIND_DISPATCH, 0), &prior));
+    NEED(profile_loaded_for(find("others", TIDE_KIND_DISPATCH, 0), &prior));
     NEED(prior.pattern_count == 0 && prior.types[0].type == TIDE_U8);
-    NEED(prior_of(find("by_key", TIDE_KIND_DISPATCH, 0), &prior));
+    NEED(profile_loaded_for(find("by_key", TIDE_KIND_DISPATCH, 0), &prior));
     NEED(prior.type_count == 2 && prior.scopes == 10);
     NEED(prior.types[0].type == TIDE_KEY_FIRST && prior.types[0].scopes == 5);
     NEED(prior.types[1].type == TIDE_KEY_FIRST + KEYS - 1 && prior.types[1].scopes == 5);
     tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
-    NEED(!prior_of(site, &prior));
+    NEED(!profile_loaded_for(site, &prior));
     NEED(tide_type_count() == types); /* nobody has registered the particle */
     tide_type particle = tide_type_of(struct particle);
-    NEED(prior_of(site, &prior) && prior.types[0].type == particle && prior.scopes == 10);
+    NEED(profile_loaded_for(site, &prior) && prior.types[0].type == particle && prior.scopes == 10);
     return EXIT_SUCCESS;
 }
 
@@ -413,9 +401,7 @@ static void what_the_program_saw_itself_comes_first(void **state)
     run_program(1);
     assert_true(has_prior(site)); /* a window that is not full */
     tide_site_profile seen;
-    tide_registry_lock();
-    tide_window_take(site, &seen);
-    tide_registry_unlock();
+    profile_take_window(site, &seen);
     assert_int_equal(seen.scopes, 1);
     assert_false(has_prior(site));
     expect_ok(tide_site_reset(site));
@@ -512,7 +498,7 @@ static void a_scopes_set_is_ascending_in_this_process(void **state)
         "set", "tidepool profile 1\ntype 8 8 \"f64\"\ntype 4 4 \"i32\"\ntype 2 2 \"never seen\"\n"
                "site scope 0 9 0 0 \"a set\" \"\" \"\"\nuses 1 9 9 1\nuses 2 9 9 1\n"
                "pattern 6 1 2\npattern 3 1 3\nend 1\n")));
-    assert_true(prior_of(site, &prior));
+    assert_true(profile_loaded_for(site, &prior));
     assert_int_equal(prior.pattern_count, 1); /* the other's type is none of this process */
     assert_int_equal(prior.pattern_other, 3);
     assert_int_equal(prior.patterns[0].words[0], TIDE_I32);
@@ -837,7 +823,7 @@ static void threads_may_save_and_load_at_once(void **state)
     }
     for (int i = 0; i < 20; i++) {
         run_program(20);
-        prior_of(witness, &prior);
+        profile_loaded_for(witness, &prior);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);

@@ -19,8 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/settings.h"
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
@@ -350,10 +349,10 @@ static void *lookup_random_setup(const bench_case *job)
  * window may not see them all. */
 static void *compiled_random_setup(const bench_case *job)
 {
-    double before = tide_constant_get(TIDE_CONSTANT_cost_dynamic);
-    (void)tide_constant_set("cost_dynamic", 64);
+    double before = get_constant("cost_dynamic");
+    set_constant("cost_dynamic", 64);
     dispatch_state *s = compile(setup_random(job), 0.1);
-    (void)tide_constant_set("cost_dynamic", before);
+    set_constant("cost_dynamic", before);
     return s;
 }
 

@@ -15,7 +15,7 @@
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 #include "tests/watchdog.h"
 
 enum { CACHED = 5, SIZE = 4096 };
@@ -74,9 +74,9 @@ static void hooks_age(tide_buffers *buffers)
 static void hooks_press(tide_buffers *buffers)
 {
     hooks_faults = 1;
-    tide_os_fault = hooks_refuse_once;
+    set_memory_fault(hooks_refuse_once);
     tide_buffer large = tide_buffer_acquire(buffers, 64 * SIZE);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     CHILD_MUST(large.generation != 0 && stats_of(buffers).pressed == 1);
     CHILD_MUST(tide_buffer_release(buffers, large) == TIDE_OK);
 }

@@ -8,7 +8,7 @@
 
 #include <tidepool/buffers.h>
 
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
 /* ---- by address ------------------------------------------------------------------------------ */
 
@@ -180,9 +180,9 @@ static void of_many_all_come_or_none(void **state)
     tide_buffer held[64];
     expect_ok(tide_buffer_release(buffers, acquired(buffers, 1000)));
     many_left = 20;
-    tide_os_fault = many_refuse;
+    set_memory_fault(many_refuse);
     tide_status status = tide_buffer_acquire_many(buffers, 1000, 64, held);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     assert_int_equal(status, TIDE_ERROR_MEMORY);
     for (size_t i = 0; i < 64; i++)
         expect_none(held[i]);

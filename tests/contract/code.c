@@ -18,7 +18,7 @@
 #include <tidepool/tidepool.h>
 #include <tidepool/tune.h>
 
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
 #define expect_ok(call) assert_int_equal((call), TIDE_OK)
 
@@ -27,12 +27,6 @@ enum { SITES = 8, ROOM = 3, PATIENCE_MS = 120000 };
 static tide_pool *pool;
 static tide_site *sites[SITES];
 static const tide_type first[] = {TIDE_F64, TIDE_I32}, second[] = {TIDE_F32, TIDE_U8};
-
-static void set(const char *name, double value)
-{
-    if (!tide_constant_set(name, value))
-        expect_ok(tide_tune_set(name, value));
-}
 
 static tide_site_information info_of(const tide_site *site)
 {
@@ -80,12 +74,12 @@ static void expect_code(tide_site *site, bool code, const tide_type types[2])
 static int prepare(void **state)
 {
     (void)state;
-    set("background", 0);
-    set("trial", 0);
-    set("break_even", 0);
-    set("count_runs", 1);
-    set("batch_max", 1);
-    set("back_off_max", 1);
+    set_either("background", 0);
+    set_either("trial", 0);
+    set_either("break_even", 0);
+    set_either("count_runs", 1);
+    set_either("batch_max", 1);
+    set_either("back_off_max", 1);
     pool = tide_pool_create(NULL);
     for (unsigned i = 0; i < SITES; i++) {
         char name[32];
@@ -110,7 +104,7 @@ static void beyond_the_cap_sites_stay_at_tables_and_say_why(void **state)
     need_compiler();
     uint64_t one = learned().code_bytes; /* the others' are as large */
     assert_int_equal(learned().code_objects, 1);
-    set("code_bytes", (double)(ROOM * one + one / 2));
+    set_either("code_bytes", (double)(ROOM * one + one / 2));
     for (unsigned i = 1; i < SITES; i++)
         settle_for(sites[i], first);
     for (unsigned i = 0; i < SITES; i++) {
@@ -131,7 +125,7 @@ static void a_higher_cap_gives_them_code(void **state)
 {
     (void)state;
     need_compiler();
-    set("code_bytes", 64 << 20);
+    set_either("code_bytes", 64 << 20);
     for (unsigned i = 0; i < 50 && learned().code_objects < SITES; i++) {
         expect_ok(tide_step());
         expect_ok(tide_settle(PATIENCE_MS));

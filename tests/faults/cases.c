@@ -14,8 +14,8 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/test_hooks.h"
 #include "sweep.h"
+#include "tests/hooks.h"
 
 struct novel { /* a type that no process has met before its case */
     double parts[3];
@@ -325,15 +325,15 @@ static bool fail_always(size_t bytes)
 /* What was there before the failure is still there: a smaller acquire needs no memory. */
 static tide_status acquire_smaller_after(struct fixture *fixture)
 {
-    bool (*fault)(size_t bytes) = tide_os_fault;
+    memory_fault *fault = get_memory_fault();
     tide_mark mark = tide_checkpoint(fixture->pool);
     tide_status status = status_of(tide_acquire(fixture->pool, double, 100000));
     if (status != TIDE_OK) {
-        tide_os_fault = fail_always;
+        set_memory_fault(fail_always);
         need(tide_pool_active(fixture->pool, TIDE_F64) == 0, "nothing is live");
         need(tide_acquire(fixture->pool, double, 5) != NULL, "a smaller acquire");
         need(tide_pool_active(fixture->pool, TIDE_F64) == 1, "it is live");
-        tide_os_fault = fault;
+        set_memory_fault(fault);
     }
     need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
     return status;

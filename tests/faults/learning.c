@@ -16,9 +16,8 @@
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
-#include "jit/stager/locate.h"
-#include "runtime/base/test_hooks.h"
 #include "sweep.h"
+#include "tests/hooks.h"
 
 static const int64_t shape[] = {4, 5, 6};
 
@@ -230,7 +229,7 @@ static void prepare_learn(struct fixture *fixture)
     (void)fixture;
     need(tide_tune_set("learn", 1) == TIDE_OK, "learn");
     need(tide_tune_set("trial", 0) == TIDE_OK, "trial");
-    (void)tide_constant_set("window_calls", WINDOW);
+    set_constant("window_calls", WINDOW);
 }
 
 static void prepare_learn_method(struct fixture *fixture)
@@ -305,8 +304,7 @@ static bool all_learned(void)
 /* With memory again, everything is compiled in the end, however long it was to be left alone. */
 static bool learns_after_all(struct fixture *fixture)
 {
-    char place[512], error[512];
-    if (!tide_locate_stager(place, sizeof place, error, sizeof error))
+    if (!stager_is_there())
         return true;
     for (int i = 0; i < 400 && !all_learned(); i++)
         if (use_often(fixture) != TIDE_OK || tide_settle(60000) != TIDE_OK)
@@ -317,10 +315,10 @@ static bool learns_after_all(struct fixture *fixture)
 /* What it rests on is put aside for a while. */
 static tide_status learn(struct fixture *fixture, tide_status status)
 {
-    bool (*fault)(size_t bytes) = tide_os_fault;
-    tide_os_fault = NULL;
+    memory_fault *fault = get_memory_fault();
+    set_memory_fault(NULL);
     bool learned = learns_after_all(fixture);
-    tide_os_fault = fault;
+    set_memory_fault(fault);
     return learned ? status : TIDE_ERROR_STATE;
 }
 

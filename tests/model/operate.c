@@ -12,7 +12,6 @@
 #include <tidepool/upkeep.h>
 
 #include "interpret.h"
-#include "runtime/pool/request.h"
 #include "tests/hooks.h"
 
 /* A type of the family counts as the one below it until this program has registered it: then a
@@ -294,27 +293,19 @@ static void ask_from(struct machine *machine, struct asking *asking, bool other)
     expect(machine, asking->status, TIDE_OK, "a request");
 }
 
-/* Of a step that is asked for these: it asks for what was not used, or wasted, lately. */
-static uint32_t lately(uint32_t requests)
-{
-    return ((requests & TIDE_REQUEST_TRIM) != 0 ? TIDE_REQUEST_TRIM_UNUSED : 0) |
-           ((requests & TIDE_REQUEST_COMPACT) != 0 ? TIDE_REQUEST_TRIM_WASTED : 0);
-}
-
 /* From this thread or another, directly or by the library's own rounds. What several rounds in a
  * row ask for at the root is served in between. */
 static void request(struct machine *machine, const struct operation *op)
 {
     struct oracle *oracle = &machine->oracle;
     struct asking asking = {machine->pool, op->a % 4, op->b % 2 == 1, TIDE_OK};
-    uint32_t requests = asking.step ? lately(asking.requests) : asking.requests;
+    uint32_t requests = asking.step ? oracle_lately(asking.requests) : asking.requests;
     for (unsigned more = asking.step ? op->c / 4 % 4 : 0;; more--) {
         ask_from(machine, &asking, op->c % 4 == 3);
         oracle->requests = requests == 0 ? 0 : oracle->requests | requests;
         if (more == 0 || oracle->level_count > 0)
             return;
-        tide_request_serve(machine->pool);
-        oracle_served(oracle);
+        oracle_serve(oracle);
     }
 }
 

@@ -70,6 +70,19 @@ void oracle_wrong(struct oracle *oracle, const char *format, ...)
     va_end(arguments);
 }
 
+/* Of a step that is asked for these: it asks for what was not used, or wasted, lately. */
+uint32_t oracle_lately(uint32_t requests)
+{
+    return ((requests & TIDE_REQUEST_TRIM) != 0 ? TIDE_REQUEST_TRIM_UNUSED : 0) |
+           ((requests & TIDE_REQUEST_COMPACT) != 0 ? TIDE_REQUEST_TRIM_WASTED : 0);
+}
+
+void oracle_serve(struct oracle *oracle)
+{
+    tide_request_serve(oracle->pool);
+    oracle_served(oracle);
+}
+
 /* ---- content ---------------------------------------------------------------------------- */
 
 /* Small arrays are witnessed whole, large ones in ten windows: both ends and eight between, far

@@ -192,6 +192,11 @@ void oracle_compacted(struct oracle *oracle, unsigned type, tide_trim_summary su
 /* A scope has been opened at the root, or is about to be: what was requested is done. */
 void oracle_served(struct oracle *oracle);
 
+/* The pool serves now what was requested, as where a scope is opened at the root. And what a step asks for
+ * that is to ask for this: what was not used, or wasted, lately. */
+void oracle_serve(struct oracle *oracle);
+uint32_t oracle_lately(uint32_t requests);
+
 /* ---- arrays with headers ------------------------------------------------------------------ */
 
 /* An array of its own memory. */

@@ -28,7 +28,7 @@
 
 #include "../random.h"
 
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
 enum { ROUNDS = 120, PHASE = 60, USES = 60 };
 
@@ -250,9 +250,9 @@ static void report(void)
 int main(int argc, char **argv)
 {
     const char *deadline = getenv("SABOTAGE_DEADLINE");
-    (void)tide_constant_set("stager_idle", 0); /* else a slow machine would start one more */
+    set_constant("stager_idle", 0); /* else a slow machine would start one more */
     if (deadline != NULL)
-        (void)tide_constant_set("stager_deadline", strtod(deadline, NULL));
+        set_constant("stager_deadline", strtod(deadline, NULL));
     pool = tide_pool_create(NULL);
     total = tide_generic_create("total");
     if (pool == NULL || total == NULL || tide_generic_add(total, TIDE_F64, total_f64) != TIDE_OK ||

@@ -3,7 +3,8 @@
  *
  *   tidepool-pays                       all programs, five rounds
  *   tidepool-pays --rounds 9 hot short  these, nine
- *   tidepool-pays --slowest 25          the slowest scope of a process: so many rounds
+ *   tidepool-pays --slowest 25 [N]      the slowest of a process's N scopes (ten million): so many
+ *                                       rounds
  *
  * The rounds are interleaved. What is printed is the median of the processor's seconds, user and
  * system, of the program and of everything that it started: this process is the reaper of what they
@@ -189,10 +190,12 @@ int main(int count, char **arguments)
 {
     if (count == 4 && strcmp(arguments[1], "--run") == 0)
         return run_program(program_named(arguments[2]), mode_named(arguments[3]));
-    if (count == 3 && strcmp(arguments[1], "--run-slowest") == 0)
-        return pays_slowest_run(arguments[2]);
-    if (count == 3 && strcmp(arguments[1], "--slowest") == 0)
-        return pays_slowest_compare(atoi(arguments[2]), "/proc/self/exe") ? 0 : 3;
+    if (count == 4 && strcmp(arguments[1], "--run-slowest") == 0)
+        return pays_slowest_run(arguments[2], arguments[3]);
+    if ((count == 3 || count == 4) && strcmp(arguments[1], "--slowest") == 0) {
+        const char *scopes = count == 4 ? arguments[3] : "10000000";
+        return pays_slowest_compare(atoi(arguments[2]), scopes, "/proc/self/exe") ? 0 : 3;
+    }
     int rounds = 5, first = 1;
     if (count > 2 && strcmp(arguments[1], "--rounds") == 0) {
         rounds = atoi(arguments[2]);

@@ -17,7 +17,7 @@
 
 #include "programs.h"
 
-enum { SCOPES = 10000000, ROUNDS_MAX = 999 };
+enum { ROUNDS_MAX = 999 };
 
 /* Without learning, with it, and with the background thread made beforehand. */
 enum { WITHOUT, WITH, READY, WAYS };
@@ -40,7 +40,7 @@ static void scope(tide_pool *pool)
 }
 
 /* The first scope makes the memory, with learning and without: it does not count. */
-int pays_slowest_run(const char *how)
+int pays_slowest_run(const char *how, const char *scopes)
 {
     uint64_t slowest = 0;
     if (tide_tune_set("learn", strcmp(how, words[WITHOUT]) != 0) != TIDE_OK ||
@@ -50,7 +50,7 @@ int pays_slowest_run(const char *how)
     if (pool == NULL)
         return 1;
     scope(pool);
-    for (int i = 0; i < SCOPES; i++) {
+    for (long left = strtol(scopes, NULL, 10); left > 0; left--) {
         uint64_t begin = now_ns();
         scope(pool);
         uint64_t took = now_ns() - begin;
@@ -63,7 +63,7 @@ int pays_slowest_run(const char *how)
 /* ---- the comparison ------------------------------------------------------------------------ */
 
 /* Nanoseconds; negative: the process failed. */
-static double slowest_of_process(const char *self, const char *how)
+static double slowest_of_process(const char *self, const char *how, const char *scopes)
 {
     int ends[2], status;
     char text[32] = "";
@@ -73,7 +73,7 @@ static double slowest_of_process(const char *self, const char *how)
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
-        execl(self, self, "--run-slowest", how, (char *)NULL);
+        execl(self, self, "--run-slowest", how, scopes, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);
@@ -90,7 +90,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-bool pays_slowest_compare(int rounds, const char *self)
+bool pays_slowest_compare(int rounds, const char *scopes, const char *self)
 {
     static double ns[WAYS][ROUNDS_MAX];
     if (rounds < 1 || rounds > ROUNDS_MAX)
@@ -98,7 +98,7 @@ bool pays_slowest_compare(int rounds, const char *self)
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < WAYS; i++) {
             int how = (i + round) % WAYS; /* who is first takes turns */
-            if ((ns[how][round] = slowest_of_process(self, words[how])) < 0)
+            if ((ns[how][round] = slowest_of_process(self, words[how], scopes)) < 0)
                 return false;
         }
     printf("%-8s %10s %10s %10s  to the median without\n", "learning", "least us", "median us",
