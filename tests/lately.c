@@ -67,28 +67,6 @@ static void take_bytes(tide_pool *pool, void *state)
     take(pool, TIDE_U8, *(const size_t *)state, 1);
 }
 
-/* Whatever the program's own compacts see in between. */
-static void compacts_between_steps_hide_no_use(const scene *s)
-{
-    if (s->kind->disabled || s->kind->check == TIDE_CHECK_GUARD)
-        return;
-    size_t bytes = LARGE, arrays = 3;
-    uint64_t before = 0;
-    set_auto(1, 1);
-    for (unsigned step = 0; step < 3 * AFTER; step++) {
-        form_run(s->form, s->pool, take_bytes, &bytes);
-        form_run(s->form, s->pool, take_working_set, &arrays);
-        assert_int_equal(tide_pool_compact(s->pool, TIDE_ALL_TYPES).slots, 0);
-        expect_ok(tide_step());
-        form_run(s->form, s->pool, nothing, NULL);
-        if (step == 0)
-            before = stats_of(s->pool).allocations;
-    }
-    assert_int_equal(stats_of(s->pool).allocations, before);
-    set_auto(0, 1);
-    CHECK_POOL(s->pool);
-}
-
 /* Once the loop does other work, what it used before goes after so many steps, and not before. */
 static void steps_trim_what_so_many_of_them_did_not_use(const scene *s)
 {
@@ -104,23 +82,6 @@ static void steps_trim_what_so_many_of_them_did_not_use(const scene *s)
         form_repeat(s->form, s->pool, 2, take_bytes, &bytes);
     }
     assert_true(stats_of(s->pool).bytes_held < LARGE);
-    CHECK_POOL(s->pool);
-}
-
-static void steps_trim_nothing_that_a_steady_loop_uses(const scene *s)
-{
-    size_t arrays = 3;
-    set_auto(1, 1);
-    form_run(s->form, s->pool, take_working_set, &arrays);
-    form_run(s->form, s->pool, take_working_set, &arrays);
-    uint64_t before = stats_of(s->pool).allocations;
-    for (unsigned i = 0; i < 100; i++) {
-        expect_ok(tide_step());
-        form_run(s->form, s->pool, take_working_set, &arrays);
-    }
-    if (!s->kind->disabled && s->kind->check != TIDE_CHECK_GUARD)
-        assert_int_equal(stats_of(s->pool).allocations, before);
-    set_auto(0, 1);
     CHECK_POOL(s->pool);
 }
 
@@ -148,9 +109,7 @@ static void steps_trim_what_was_not_used_since_the_last_one(const scene *s)
 }
 
 static const form_case cases[] = {
-    CASE(steps_trim_nothing_that_a_steady_loop_uses),
     CASE_SLOTS(steps_trim_nothing_that_steps_use_in_turn),
-    CASE_SLOTS(compacts_between_steps_hide_no_use),
     CASE_SLOTS(steps_trim_what_so_many_of_them_did_not_use),
     CASE_SLOTS(steps_trim_what_was_not_used_since_the_last_one),
 };

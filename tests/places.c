@@ -44,28 +44,10 @@ again:;
     assert_int_equal(use_here(pool), 2);
 }
 
-static void out_of_a_block_with_a_variable_length_array(tide_pool *pool)
-{
-    for (size_t n = 3; n > 0; n--) {
-        int row[n];
-        TIDE_LOOP(pool, i, n)
-        {
-            double inner[i + 1];
-            inner[i] = row[i] = 1;
-            TIDE_SCOPE_TYPES(pool, double);
-            if (use_here(pool) == 2 && inner[i] > 0 && n == 2)
-                goto out;
-        }
-    }
-out:
-    assert_int_equal(tide_pool_depth(pool), 0);
-}
-
 static const place places_c[] = {
     PLACES_OF_BOTH,
     PLACE(beside_a_variable_length_array),
     PLACE(again_by_a_jump_back),
-    PLACE(out_of_a_block_with_a_variable_length_array),
     {NULL, NULL},
 };
 

@@ -134,30 +134,6 @@ static inline void in_a_statement_expression(tide_pool *pool)
     assert_int_equal(tide_pool_depth(pool), 0);
 }
 
-static inline void in_a_switch(tide_pool *pool)
-{
-    for (int i = 0; i < 4; i++) {
-        switch (i) {
-        case 0: {
-            TIDE_SCOPE(pool);
-            use_here(pool);
-            break;
-        }
-        case 1: {
-            TIDE_FRAME(pool, (double, d, 3));
-            d[2] = use_here(pool) == 1;
-        } /* fall through */
-        case 2: {
-            TIDE_SCOPE_TYPES(pool, double);
-            assert_int_equal(use_here(pool), 1);
-            continue;
-        }
-        default: TIDE_LOOP(pool, j, 2) use_here(pool);
-        }
-        assert_int_equal(tide_pool_depth(pool), 0);
-    }
-}
-
 /* ---- what is evaluated, and how often ---- */
 
 static inline tide_pool *counted(tide_pool *pool, size_t *times)
@@ -186,32 +162,6 @@ static inline void arguments_are_evaluated_once(tide_pool *pool)
     assert_int_equal(pools, 5);
     assert_int_equal(rounds, 0 + 1 + 2 + 3);
     assert_true(n == 5 && m == 6 && k == 7);
-}
-
-static inline void a_loop_counts_like_a_for_loop(tide_pool *pool)
-{
-    size_t seen = 0, rounds = 0;
-    TIDE_LOOP(pool, i, 10)
-    {
-        use_here(pool);
-        if (i == 2)
-            continue;
-        if (i == 7)
-            break;
-        rounds++;
-        seen += i;
-    }
-    assert_int_equal(rounds, 6);
-    assert_int_equal(seen, 0 + 1 + 3 + 4 + 5 + 6);
-    TIDE_LOOP(pool, i, 0)
-    rounds += i + 1;
-    assert_int_equal(rounds, 6);
-    for (int outer = 0; outer < 3; outer++)
-        TIDE_LOOP(pool, i, 3)
-    TIDE_LOOP(pool, j, 3)
-    if (j < i)
-        rounds += use_here(pool) == 2;
-    assert_int_equal(rounds, 6 + 3 * 3);
 }
 
 static inline void eight_of_each(tide_pool *pool)
@@ -247,23 +197,9 @@ static inline void types_of_their_own(tide_pool *pool)
     CHECK_POOL(pool);
 }
 
-static inline void a_frame_that_grows(tide_pool *pool)
-{
-    for (size_t n = 1; n < 3000; n = n * 3 / 2 + 1) {
-        TIDE_FRAME(pool, (double, a, n), (double, b, 3000 - n), (double, c, n));
-        a[n - 1] = 1;
-        b[2999 - n] = 2;
-        c[n - 1] = 3;
-        assert_true(a[n - 1] == 1 && b[2999 - n] == 2 && c[n - 1] == 3);
-        CHECK_POOL(pool);
-    }
-}
-
-#define PLACES_OF_BOTH                                                                         \
-    PLACE(in_an_inline_function), PLACE(in_a_macro), PLACE(twice_on_one_line),                 \
-        PLACE(nested_in_one_function), PLACE(recursively), PLACE(in_a_statement_expression),   \
-        PLACE(in_a_switch), PLACE(arguments_are_evaluated_once),                               \
-        PLACE(a_loop_counts_like_a_for_loop), PLACE(eight_of_each), PLACE(types_of_their_own), \
-        PLACE(a_frame_that_grows)
+#define PLACES_OF_BOTH                                                                       \
+    PLACE(in_an_inline_function), PLACE(in_a_macro), PLACE(twice_on_one_line),               \
+        PLACE(nested_in_one_function), PLACE(recursively), PLACE(in_a_statement_expression), \
+        PLACE(arguments_are_evaluated_once), PLACE(eight_of_each), PLACE(types_of_their_own)
 
 #endif

@@ -122,31 +122,6 @@ void in_members(tide_pool *pool)
     assert_int_equal(ended, 2 + 1);
 }
 
-void in_a_range_for(tide_pool *pool)
-{
-    int sum = 0;
-    for (int n : {1, 2, 3, 4}) {
-        TIDE_SCOPE(pool);
-        int *numbers = tide_fill(pool, int, n, n);
-        if (n == 3)
-            continue;
-        sum += numbers[n - 1];
-    }
-    assert_int_equal(sum, 7);
-}
-
-void in_if_constexpr(tide_pool *pool)
-{
-    if constexpr (sizeof(int) == 4) {
-        TIDE_SCOPE(pool);
-        assert_int_equal(use_here(pool), 1);
-    } else {
-        TIDE_SCOPE(pool);
-        TIDE_SCOPE(pool);
-        use_here(pool);
-    }
-}
-
 void in_a_thread(tide_pool *pool)
 {
     size_t depth = 0;
@@ -202,15 +177,7 @@ void before_main_and_after(tide_pool *pool)
 } // namespace
 
 extern "C" const place places_cpp[] = {
-    PLACES_OF_BOTH,
-    PLACE(in_a_template),
-    PLACE(in_a_variadic_template),
-    PLACE(of_template_types),
-    PLACE(in_a_lambda),
-    PLACE(in_members),
-    PLACE(in_a_range_for),
-    PLACE(in_if_constexpr),
-    PLACE(in_a_thread),
-    PLACE(before_main_and_after),
-    {NULL, NULL},
+    PLACES_OF_BOTH,           PLACE(in_a_template),         PLACE(in_a_variadic_template),
+    PLACE(of_template_types), PLACE(in_a_lambda),           PLACE(in_members),
+    PLACE(in_a_thread),       PLACE(before_main_and_after), {NULL, NULL},
 };

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -360,19 +359,6 @@ static void a_loose_key_twice_in_the_file_names_none(void **state)
     expect_ok(tide_profile_merge(
         write_text("two", one_site(particle_name, 7, "b/profile_files.c", "particles", 9))));
     assert_false(has_prior(site));
-}
-
-static void sites_of_one_function_have_profiles_of_their_own(void **state)
-{
-    (void)state;
-    tide_site_profile first, second;
-    run_program(4);
-    expect_ok(tide_profile_site(find("step", TIDE_KIND_SCOPE, 0), &first));
-    expect_ok(tide_profile_site(find("step", TIDE_KIND_SCOPE, 1), &second));
-    assert_int_equal(first.scopes, 4);
-    assert_int_equal(first.types[0].type, TIDE_F64);
-    assert_int_equal(second.scopes, 2);
-    assert_int_equal(second.types[0].type, TIDE_I32);
 }
 
 /* ---- knowing and having seen ------------------------------------------------------------- */
@@ -783,56 +769,6 @@ static void a_text_or_stream_that_cannot_be_is_refused(void **state)
     (void)fclose(full);
 }
 
-/* ---- threads ----------------------------------------------------------------------------- */
-
-struct busy {
-    const char *path;
-    unsigned number, wrong;
-};
-
-/* Each thread does one of the four things over and over. */
-static void *work_on_files(void *state)
-{
-    struct busy *busy = state;
-    FILE *nowhere = fopen("/dev/null", "w");
-    size_t times = scaled(200, 20);
-    for (size_t i = 0; i < times && nowhere != NULL; i++) {
-        tide_status status = busy->number == 0   ? tide_profile_save(busy->path)
-                             : busy->number == 1 ? tide_profile_load(busy->path)
-                             : busy->number == 2 ? tide_profile_merge(busy->path)
-                                                 : tide_profile_print(nowhere);
-        busy->wrong += status != TIDE_OK;
-    }
-    busy->wrong += nowhere == NULL || fclose(nowhere) != 0;
-    return NULL;
-}
-
-/* A reader sees all of a file or the file before it. */
-static void threads_may_save_and_load_at_once(void **state)
-{
-    (void)state;
-    enum { THREADS = 4 };
-    pthread_t threads[THREADS];
-    struct busy busy[THREADS];
-    const char *path = path_of("busy");
-    tide_site_profile prior;
-    expect_ok(tide_profile_save(path));
-    for (unsigned i = 0; i < THREADS; i++) {
-        busy[i] = (struct busy){path, i, 0};
-        assert_int_equal(pthread_create(&threads[i], NULL, work_on_files, &busy[i]), 0);
-    }
-    for (int i = 0; i < 20; i++) {
-        run_program(20);
-        profile_loaded_for(witness, &prior);
-    }
-    for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(busy[i].wrong, 0);
-    }
-    expect_ok(tide_profile_save(path));
-    expect_ok(tide_profile_load(path));
-}
-
 /* ---- the page ---------------------------------------------------------------------------- */
 
 static void the_page_shows_patterns_in_words(void **state)
@@ -867,7 +803,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_site_is_found_though_lines_and_folders_moved, start_anew),
     cmocka_unit_test_setup(a_loose_key_of_two_sites_names_none, start_anew),
     cmocka_unit_test_setup(a_loose_key_twice_in_the_file_names_none, start_anew),
-    cmocka_unit_test_setup(sites_of_one_function_have_profiles_of_their_own, start_anew),
     cmocka_unit_test_setup(loading_replaces_and_merging_adds, start_anew),
     cmocka_unit_test_setup(what_the_program_saw_itself_comes_first, start_anew),
     cmocka_unit_test_setup(saving_keeps_what_was_loaded, start_anew),
@@ -881,7 +816,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_file_too_large_is_refused, load_witness),
     cmocka_unit_test_setup(what_is_saved_of_long_names_can_be_loaded, load_witness),
     cmocka_unit_test_setup(a_path_that_cannot_be_is_refused, load_witness),
-    cmocka_unit_test_setup(threads_may_save_and_load_at_once, load_witness),
     cmocka_unit_test_setup(the_page_shows_patterns_in_words, start_anew),
 };
 

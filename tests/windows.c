@@ -551,49 +551,6 @@ static void a_table_plan_is_read_as_well(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- without memory ---------------------------------------------------------------------- */
-
-static _Thread_local unsigned allocations, failing = UINT_MAX;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++allocations >= failing;
-}
-
-static void *use_without_memory(void *state)
-{
-    struct crew *crew = state;
-    tide_pool *pool = tide_pool_create(NULL);
-    if (!use_site(crew->site, pool)) /* warms the pool */
-        crew->failures++;
-    failing = 1;
-    set_memory_fault(fail_nth);
-    for (size_t i = 0; i < crew->uses; i++)
-        crew->failures += !use_site(crew->site, pool);
-    set_memory_fault(NULL);
-    tide_pool_destroy(pool);
-    return NULL;
-}
-
-/* A thread that cannot have a shard of its own counts in another's. */
-static void without_memory_for_shards_uses_are_counted(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    struct crew crew = {.site = site_of_kind(TIDE_KIND_SCOPE, "no shard", pool), .uses = 9};
-    open_window(crew.site, 10);
-    for (int i = 0; i < 2; i++) { /* the second finds the window full */
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, use_without_memory, &crew), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
-    }
-    assert_int_equal(crew.failures, 0);
-    tide_site_profile profile = take_window(crew.site);
-    expect_uses(crew.site, &profile, 10);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- adding ------------------------------------------------------------------------------ */
 
 static void adding_weighs_and_matches(void **state)
@@ -643,7 +600,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(patterns_beyond_the_places_count_as_others),
     cmocka_unit_test(a_scopes_pattern_is_its_set_of_types),
     cmocka_unit_test(a_table_plan_is_read_as_well),
-    cmocka_unit_test(without_memory_for_shards_uses_are_counted),
     cmocka_unit_test(adding_weighs_and_matches),
 };
 

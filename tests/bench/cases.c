@@ -71,13 +71,6 @@ static void add_types(const bench_sizes *small)
     }
 }
 
-static void add_nd(void)
-{
-    bench_case *nd = add("nd", "nd", "3 N-D arrays, type and rank known at run time only");
-    nd->base = "raw";
-    nd->variants = bench_nd_variants;
-}
-
 static void add_dispatch_case(const char *name, const char *about, uint64_t step,
                               const bench_variant *const *variants)
 {
@@ -214,7 +207,6 @@ static void make_cases(void)
     untracked->variants = bench_untracked_variants;
     add_nested(small);
     add_programs();
-    add_nd();
     add_dispatch();
     add_request();
     add_jobs();

@@ -21,7 +21,6 @@ extern const bench_variant *const bench_nested_mixed_variants[];
 extern const bench_variant *const bench_codec_variants[];
 extern const bench_variant *const bench_fft_variants[];
 extern const bench_variant *const bench_request_variants[];
-extern const bench_variant *const bench_nd_variants[];
 extern const bench_variant *const bench_dispatch_3_variants[];
 extern const bench_variant *const bench_dispatch_random_variants[]; /* by the case's count */
 

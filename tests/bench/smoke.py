@@ -4,20 +4,17 @@ import json
 import subprocess
 import sys
 
-
 # All of them run compiled code, or none does.
 COMPILED = {
     "scope4-small tide-compiled", "scope4-small tide-frame-compiled", "types-8 tide-compiled",
-    "types-256 tide-compiled", "untracked tide-compiled", "nd tide-compiled", "dispatch-3 tide-compiled",
+    "types-256 tide-compiled", "untracked tide-compiled", "dispatch-3 tide-compiled",
 }
-
 
 def lines(*arguments):
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(arguments)}: exit status {done.returncode}")
     return done.stdout.splitlines()
-
 
 def check(found):
     """One line of the report."""
@@ -27,13 +24,11 @@ def check(found):
     assert isinstance(found["n"], int) and found["n"] > 0, found
     return found["case"], found["variant"]
 
-
 def check_list(listed):
     """Where the stager is missing, --list says so of every variant that needs it."""
     missing = {" ".join(line.split()[1:3]) for line in listed if "(no stager" in line}
     runs = {line for line in listed if not line.startswith("#")}
     assert COMPILED <= missing or (not missing and COMPILED <= runs), missing
-
 
 def main(bench):
     check_list(lines(bench, "--list"))
@@ -48,6 +43,5 @@ def main(bench):
     table = lines(bench, "--quick", "--case", "scope4-small", "--variant", "[bf]*")
     assert [row.split()[1] for row in table[2:]] == ["floor", "bump"], table
     print(f"{len(found)} pairs of {len({case for case, _ in found})} cases ran")
-
 
 main(sys.argv[1])
