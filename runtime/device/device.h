@@ -80,6 +80,9 @@ typedef struct tide_device_methods {
      * one event. */
     tide_status (*order)(tide_device *device, void *before, void *after);
 
+    /* Each of the two comes after the other. NULL: by two orders. */
+    tide_status (*order_both)(tide_device *device, void *one, void *other);
+
     /* The host waits for the stream; for all streams of the device. The latter ends captures, so
      * it is for a device that is being closed only. */
     tide_status (*wait)(tide_device *device, void *stream);

@@ -52,6 +52,26 @@ static tide_status streams_refuse(const tide_pool *pool, tide_status failed, con
 
 /* ---- rewinds ------------------------------------------------------------------------------ */
 
+/* Does the rewind put back shelves and nothing else, so that the one stream declared is ordered with the
+ * pool's both ways at once? */
+static bool streams_only_frees(const tide_pool *pool, const tide_entry *base)
+{
+    if (pool->core->streams.foreign_count != 1 || pool->core->careful ||
+        pool->core->device->methods->order_both == NULL)
+        return false;
+    for (const tide_entry *entry = base; entry != pool->log_top; entry++)
+        if (!tide_shelf_real(pool, entry->shelf))
+            return false;
+    return true;
+}
+
+/* False: one of the orders was refused. */
+static bool streams_order_both(const tide_pool_core *core)
+{
+    return core->device->methods->order_both(core->device, core->streams.own,
+                                             core->streams.foreign[0].stream) == TIDE_OK;
+}
+
 /* Does undoing the entry free memory or end a declaration? A shelf that is where it was frees
  * nothing. An import gives its tensor back. */
 static bool streams_entry_matters(const tide_pool *pool, const tide_entry *entry)
@@ -70,6 +90,8 @@ bool tide_streams_join(tide_pool *pool, const tide_entry *base)
     tide_assert(pool->core->attended);
     for (const tide_entry *entry = base; entry != pool->log_top; entry++)
         if (streams_entry_matters(pool, entry)) {
+            if (streams_only_frees(pool, base) && streams_order_both(pool->core))
+                return false;
             (void)streams_order_all(pool, true);
             return true;
         }

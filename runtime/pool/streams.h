@@ -13,6 +13,7 @@
  *     lasts. It queues "B after A" (order(A, B)), once. Whatever was queued on A before is before
  *     whatever is queued on B from now on: so work on B with a slot that was rewound before the
  *     declaration is after what used it then.
+ *     A stream that has come to its end is after everything: no event is recorded for it.
  *  3. While anything is declared, each rewind that frees a slot first queues "A after B" for every
  *     declared B (tide_streams_join), on the host's clock before any shelf is put back; then puts
  *     back; then queues "B after A" for those that remain declared (tide_streams_part). So with k
@@ -63,7 +64,8 @@
 #include "runtime/pool/core.h"
 
 /* The log is about to be rewound to `base`: if streams are declared and that frees anything or
- * ends a declaration, the pool's stream is ordered after theirs. True if so. */
+ * ends a declaration, the pool's stream is ordered after theirs. True if so, and theirs are to be ordered
+ * after it (a single one may be already, where the device does both at once). */
 bool tide_streams_join(tide_pool *pool, const tide_entry *base);
 
 /* After a rewind that joined: the streams still declared are ordered after the pool's. */

@@ -172,6 +172,7 @@ enum { /* values */
     TIDE_CU(cuStreamCreate, 2000, (tide_cu_stream *, unsigned))                                   \
     TIDE_CU(cuStreamDestroy, 4000, (tide_cu_stream))                                              \
     TIDE_CU(cuStreamSynchronize, 2000, (tide_cu_stream))                                          \
+    TIDE_CU(cuStreamQuery, 2000, (tide_cu_stream))                                                \
     TIDE_CU(cuStreamIsCapturing, 10000, (tide_cu_stream, int *))                                  \
     TIDE_CU(cuStreamGetId, 12000, (tide_cu_stream, unsigned long long *))                         \
     TIDE_CU(cuStreamGetCtx, 9020, (tide_cu_stream, tide_cu_context *))                            \

@@ -21,6 +21,7 @@ typedef struct tide_cuda {
     tide_cu_pool pool;       /* its own: it keeps memory that is given back; NULL: it has none */
     tide_cu_stream service;  /* its own, non-blocking: tide_device.service */
     bool reset;              /* atomic: the device was, so all handles but the context are gone */
+    uint8_t busy[16];        /* atomic, of streams by their handles: orders for which nobody asks */
     tide_lock lock;          /* of the list */
     tide_cuda_mark *free_marks;
 } tide_cuda;
@@ -113,6 +114,7 @@ tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
 
 /* runtime/device/cuda/streams.c */
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);
+tide_status tide_cuda_order_both(tide_device *device, void *one, void *other);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
 tide_status tide_cuda_wait_all(tide_device *device);
 void *tide_cuda_mark_make(tide_device *device, void *stream);

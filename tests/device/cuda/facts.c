@@ -90,6 +90,7 @@ ASK(function, tide_cu_function got; return tide_cu.cuModuleGetFunction(&got, s->
 ASK(is_capturing, int got; return tide_cu.cuStreamIsCapturing(stream, &got);)
 ASK(stream_id, unsigned long long got; return tide_cu.cuStreamGetId(stream, &got);)
 ASK(stream_context, tide_cu_context got; return tide_cu.cuStreamGetCtx(stream, &got);)
+ASK(stream_query, return tide_cu.cuStreamQuery(stream);)
 ASK(stream_wait, return tide_cu.cuStreamSynchronize(stream);)
 ASK(fill, return tide_cu.cuMemsetD8Async(s->stream_memory, 0, BYTES, stream);)
 ASK(copy, return tide_cu.cuMemcpyAsync(s->stream_memory, s->plain, BYTES, stream);)
@@ -147,6 +148,7 @@ static const struct {
             {"cuStreamIsCapturing", is_capturing},
             {"cuStreamGetId", stream_id},
             {"cuStreamGetCtx", stream_context},
+            {"cuStreamQuery*", stream_query},
             {"cuStreamSynchronize", stream_wait},
             {"cuMemsetD8Async", fill},
             {"cuMemcpyAsync(device)", copy},

@@ -679,6 +679,24 @@ ENTRY(cuStreamSynchronize, tide_cu_stream handle)
     return control_leave(0);
 }
 
+ENTRY(cuStreamQuery, tide_cu_stream handle)
+{
+    START_CURRENT(cuStreamQuery);
+    lane *on = entry_stream(handle);
+    if (on == NULL)
+        return control_leave(INVALID_HANDLE);
+    result = capture_own(on, "cuStreamQuery");
+    result = result != 0 ? result : capture_implicit(on, "cuStreamQuery");
+    result = result != 0 ? result : control_unsafe("cuStreamQuery");
+    if (result != 0)
+        return control_leave(result);
+    set tail = model_tail(on);
+    if (!model_done(&tail))
+        return control_leave(TIDE_CU_NOT_READY);
+    model_finish(&tail);
+    return control_leave(0);
+}
+
 ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
 {
     START_CURRENT(cuStreamIsCapturing);
