@@ -41,6 +41,10 @@ TIDE_BEGIN_DECLS
     tide_measure_begin(&TIDE_PASTE(which, _use), (tunable), TIDE_AS(uint64_t, key));        \
     const uint32_t which __attribute__((unused)) = TIDE_PASTE(which, _use).variant
 
+/* In such a block: this use counts as so many nanoseconds (0: as the clock says), be it what a
+ * device's own events measured, or any other cost that is to be least. */
+#define TIDE_MEASURE_AS(which, ns) TIDE_PASTE(which, _use).told = TIDE_AS(uint64_t, ns)
+
 /* A knob where it is read, as an expression of type int64_t: tide_tunable("tile", 8, 64) is from 8
  * to 64, and 8 until somebody sets it; tide_tunable("tile", 8, 64, 32) is 32 until then. All are
  * constants, 0 or more, below TIDE_TUNABLE_LIMIT. */

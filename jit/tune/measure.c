@@ -155,7 +155,7 @@ static void measure_take(tide_tuned *row, uint32_t variant, uint64_t taken)
 
 void tide_measure_begin(tide_measured_use *use, tide_tunable *tunable, uint64_t key)
 {
-    *use = (tide_measured_use){NULL, 0, 0};
+    *use = (tide_measured_use){NULL, 0, 0, 0};
     tide_tuned *row = tide_tuned_row(tunable, key, false);
     if (TIDE_UNLIKELY(row == NULL))
         return;
@@ -179,7 +179,7 @@ void tide_measure_begin(tide_measured_use *use, tide_tunable *tunable, uint64_t 
 
 void tide_measure_end(tide_measured_use *use)
 {
-    uint64_t taken = tide_tune_clock() - use->started;
+    uint64_t taken = use->told != 0 ? use->told : tide_tune_clock() - use->started;
     tide_assert(use->row != NULL && use->variant < use->row->of->variant_count);
     if (!tide_registry_try_lock())
         return;

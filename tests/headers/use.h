@@ -190,6 +190,7 @@ static int use_tunables(int key)
     int wrong = 0;
     TIDE_MEASURE(&use_variants, key, which);
     TIDE_MEASURE(&use_measured, 7U, unused);
+    TIDE_MEASURE_AS(which, 5);
     USE_CHECK(which < 2);
     USE_CHECK(tide_tunable("use: low", 1, 9) == 1 && tide_tunable("use: initial", 1, 9, 3) == 3);
     USE_CHECK(tide_tunable_value(&use_knob) == 4 && use_knob.high < TIDE_TUNABLE_LIMIT);

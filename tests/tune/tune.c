@@ -78,6 +78,20 @@ static void the_fastest_is_kept(void **state)
     assert_true(counts[0] <= 16 && counts[2] <= 16); /* two turns and a half of each at most */
 }
 
+/* What the program says counts, not the clock. */
+static void a_cost_may_be_told(void **state)
+{
+    (void)state;
+    static const uint64_t costs[] = {900, 800, 10};
+    for (int i = 0; i < 200; i++) {
+        TIDE_MEASURE(&three, 7, which);
+        TIDE_MEASURE_AS(which, costs[which]);
+        now += 1000 * which;
+    }
+    tide_tunable_row row = row_of(&three, 7);
+    assert_true(row.settled && row.choice == 2 && row.candidates[2].ns == 10);
+}
+
 static void keys_are_apart(void **state)
 {
     (void)state;
@@ -302,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_fastest_is_kept, start),
+        cmocka_unit_test_setup(a_cost_may_be_told, start),
         cmocka_unit_test_setup(keys_are_apart, start),
         cmocka_unit_test_setup(keys_beyond_the_room_share_a_row, start),
         cmocka_unit_test_setup(noise_is_borne, start),

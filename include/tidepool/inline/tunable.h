@@ -37,6 +37,7 @@ typedef struct tide_tunable {
 typedef struct tide_measured_use {
     struct tide_tuned *row; /* NULL: it is not timed */
     uint64_t started;
+    uint64_t told; /* nanoseconds that the program says; 0: the clock does */
     uint32_t variant;
 } tide_measured_use;
 
