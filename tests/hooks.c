@@ -52,6 +52,11 @@ double get_constant(const char *name)
     return 0;
 }
 
+void reset_constants(void)
+{
+    tide_constants_reset();
+}
+
 void set_either(const char *name, double value)
 {
     must(tide_constant_set(name, value) || tide_tune_set(name, value) == TIDE_OK, name);

@@ -25,6 +25,9 @@ memory_fault *get_memory_fault(void);
 void set_constant(const char *name, double value);
 double get_constant(const char *name);
 
+/* All have their own values again. */
+void reset_constants(void);
+
 /* A constant, or else a setting. */
 void set_either(const char *name, double value);
 

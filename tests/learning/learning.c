@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
-#include "runtime/base/settings.h"
 #include <tidepool/array.h>
 #include <tidepool/callsite.h>
 #include <tidepool/dlpack.h>
@@ -21,8 +20,7 @@
 
 void set(const char *name, double value)
 {
-    if (!tide_constant_set(name, value))
-        expect_ok(tide_tune_set(name, value));
+    set_either(name, value);
 }
 
 static bool set_initial(const tide_tune_entry *entry, void *user)
@@ -34,7 +32,7 @@ static bool set_initial(const tide_tune_entry *entry, void *user)
 
 void settings_of_tests(void)
 {
-    tide_constants_reset();
+    reset_constants();
     tide_tune_each(set_initial, NULL);
     set("background", 0);
     set("trial", 0);
@@ -306,9 +304,7 @@ void settle(void)
 
 static size_t window_calls(void)
 {
-    double calls;
-    calls = tide_constant_get(TIDE_CONSTANT_window_calls);
-    return (size_t)calls;
+    return (size_t)get_constant("window_calls");
 }
 
 void learn_windows(const use *u, unsigned windows)

@@ -14,7 +14,7 @@
 #include <tidepool/tune.h>
 
 #include "../plugin.h"
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
 static const char *plugin_path;
 
@@ -82,7 +82,7 @@ static bool all_executed(const plugin *p, tide_pool *pool)
  * learned: so the inner sites may have to look again once the outer ones are done. */
 static void learn(const plugin *p, tide_pool *pool)
 {
-    (void)tide_constant_set("window_every", 5);
+    set_constant("window_every", 5);
     for (unsigned i = 0; i < 400 && !all_executed(p, pool); i++) {
         run(p, pool, 200);
         settle();
