@@ -17,7 +17,7 @@
  *
  * Forms of the compiled tier run code that the stager made: forms_prepare has it made, and
  * forms_main shows at the end that it was run. Where there is no stager they are left out. No
- * keeper runs: what a test sees, it or forms_prepare did. */
+ * background thread runs: what a test sees, it or forms_prepare did. */
 #ifndef TIDEPOOL_TESTS_FORMS_H
 #define TIDEPOOL_TESTS_FORMS_H
 
