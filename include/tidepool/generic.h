@@ -6,8 +6,8 @@
  *   tide_generic_add(norm, TIDE_F64, norm_f64);
  *   TIDE_DISPATCH(norm, array->type, &arguments);       a call site of its own
  *
- * If a site often dispatches on the same few types, it gets code that tests for these, the most
- * frequent first, and calls their methods directly. Methods of other types are looked up. The idea
+ * If a site often dispatches on the same few types, it gets a table of these: they are tested for
+ * one by one, the most frequent first, and their methods are called directly. No compiler is needed. Methods of other types are looked up. The idea
  * is Catwalk.jl's. */
 #ifndef TIDEPOOL_GENERIC_H
 #define TIDEPOOL_GENERIC_H
@@ -86,9 +86,8 @@ TIDE_INLINE void tide_site_dispatch_inline(tide_site *site, tide_generic *generi
 TIDE_API void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type,
                                  void *args);
 
-/* Declares which types come to the site's calls of `generic`, so that it can be compiled before it
- * is observed: as soon as that pays (setting break_even), its code tests for these types in this
- * order and calls their methods directly. This holds, whatever is observed, until tide_site_reset
+/* Declares which types come to the site's calls of `generic`, so that it need not be observed: from
+ * the next round of learning on its table tests for these types, in this order. This holds, whatever is observed, until tide_site_reset
  * or another declaration; other types, and other generic functions, go the general path. Methods
  * may still be replaced. `types` is copied. A site remembers at most as many plans as the setting
  * plans_max says; declarations beyond them leave it general.
@@ -104,8 +103,8 @@ TIDE_API tide_status tide_site_declare_dispatch(tide_site *site, const tide_gene
 TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
 
 /* TIDE_DISPATCH(generic, type, args): calls the method for the type, as a call site of its own. Use
- * a site with one generic function only: compiled code is made for one, and any other goes the
- * slower general path. */
+ * a site with one generic function only: a table is of one, and any other goes the slower general
+ * path. */
 #define TIDE_DISPATCH(generic, type, ...) \
     tide_site_dispatch_inline(TIDE_SITE(TIDE_KIND_DISPATCH, NULL), (generic), (type), (__VA_ARGS__))
 

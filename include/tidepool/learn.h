@@ -70,8 +70,7 @@ TIDE_API tide_status tide_settle(int timeout_ms);
 
 typedef enum tide_event_kind {
     TIDE_EVENT_FOUND,     /* a site was entered for the first time                 */
-    TIDE_EVENT_STAGED,    /* a plan was decided on, and its spec sent to the stager, or another
-                             dispatch's code serves it: the reason says which */
+    TIDE_EVENT_STAGED,    /* a plan was decided on, and its spec sent to the stager   */
     TIDE_EVENT_PUBLISHED, /* the site runs another plan                            */
     TIDE_EVENT_MISSED,    /* guards failed so often that the site is observed again */
     TIDE_EVENT_GAVE_UP    /* the site keeps its plan; the reason says why, and how long */
@@ -118,7 +117,6 @@ typedef struct tide_learning_statistics {
     uint64_t ordered;                  /* sites sent to the stager              */
     uint64_t compiled;                 /* sites that came back as code          */
     uint64_t failed;                   /* sites whose compile failed            */
-    uint64_t shared;                   /* dispatches that another one's code serves */
     uint64_t reused;                   /* decisions for an earlier plan         */
     uint64_t won, lost;                /* trials; lost: those not won           */
     uint64_t code_objects, code_bytes; /* loaded: the stager's files, and what they take */

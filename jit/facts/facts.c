@@ -217,7 +217,7 @@ static void facts_write_learning(tide_json *json)
     tide_json_open(json, "learning", '{');
 #define MEMBER(name) tide_json_count(json, #name, s.name)
     MEMBER(rounds), MEMBER(windows), MEMBER(decisions), MEMBER(ordered), MEMBER(compiled);
-    MEMBER(failed), MEMBER(shared), MEMBER(reused), MEMBER(won), MEMBER(lost);
+    MEMBER(failed), MEMBER(reused), MEMBER(won), MEMBER(lost);
     MEMBER(code_objects), MEMBER(code_bytes), MEMBER(stagers), MEMBER(untold), MEMBER(spent_us);
 #undef MEMBER
     tide_json_flag(json, "enabled", tide_setting_get(TIDE_SETTING_learn) != 0);

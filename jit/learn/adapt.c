@@ -10,6 +10,7 @@
 #include "profiler/touches.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 
 static bool adapt_begin(void)
 {
@@ -19,7 +20,7 @@ static bool adapt_begin(void)
 
 void tide_adapt_filled(tide_site *site)
 {
-    if (site->kind == TIDE_KIND_SCOPE && adapt_begin()) {
+    if (tide_kind_has_tables(site->kind) && adapt_begin()) {
         tide_watch(site, tide_round_number());
         tide_round_end_at_once();
     }

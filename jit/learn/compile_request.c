@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "jit/events/event.h"
-#include "jit/learn/budget.h"
 #include "jit/learn/force.h"
 #include "jit/learn/pays.h"
 #include "jit/stager/code.h"
@@ -23,10 +22,7 @@
 /* One plan on its way, and what became of it. */
 typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then */
-    uint64_t batch;   /* number of the first one it was in                  */
     uint32_t plan;
-    bool staged; /* that it was sent has been told                        */
-    bool tried;  /* a stager has worked on it, with success or without    */
     double uses; /* of its plan without code, for which it was ordered    */
     tide_spec spec;
     double spent_ns;     /* its part of what the compile took of the processor       */
@@ -38,6 +34,7 @@ typedef struct batch {
     struct batch *next;
     uint64_t number;
     uint32_t count, room;
+    bool tried;      /* a stager has worked on it, with success or without */
     void *object;    /* code for all of them, once it has come and is loaded */
     char error[256]; /* the stager's or the loader's, if it failed */
     request requests[];
@@ -49,6 +46,29 @@ static uint64_t request_batches_made;
 
 _Static_assert(sizeof((batch *)0)->error == sizeof((tide_stager_answer *)0)->error,
                "an answer's error is copied whole");
+
+/* ---- a rest ----------------------------------------------------------------------------- */
+
+enum {
+    FAILED_FEW = 3, /* batches in a row that may fail before there is a rest … */
+    FIRST_REST = 8, /* … of so many rounds, doubled by each one more           */
+    DOUBLINGS = 20  /* more than that is beyond any limit                      */
+};
+
+static uint64_t request_failed_in_a_row, request_rest_until; /* a round */
+
+/* Where nothing can be compiled, not every site shall have to find that out. */
+static void request_note_result(bool good, uint64_t round)
+{
+    uint64_t most = tide_constant_whole(TIDE_CONSTANT_back_off_max);
+    request_failed_in_a_row = good ? 0 : request_failed_in_a_row + 1;
+    if (request_failed_in_a_row < FAILED_FEW)
+        return;
+    uint64_t doublings = request_failed_in_a_row - FAILED_FEW;
+    uint64_t rest = doublings < DOUBLINGS ? (uint64_t)FIRST_REST << doublings : most;
+    request_rest_until = round + (rest < most ? rest : most);
+    tide_assert(request_rest_until > round);
+}
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
@@ -69,21 +89,6 @@ static bool request_batch_holds(const batch *b, const char *stem)
         if (strcmp(b->requests[i].spec.stem, stem) == 0)
             return true;
     return false;
-}
-
-static bool request_any_holds(const batch *list, const char *stem)
-{
-    for (; list != NULL; list = list->next)
-        if (request_batch_holds(list, stem))
-            return true;
-    return false;
-}
-
-/* Has another site ordered code under this stem, which has not come yet? */
-static bool request_is_ordered(const char *stem)
-{
-    return request_any_holds(request_gathered, stem) || request_any_holds(request_out, stem) ||
-           request_any_holds(request_arrived, stem);
 }
 
 /* The first batch that has room for the stem, or a new one; NULL without memory. */
@@ -107,33 +112,10 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
 }
 
-/* The code of another dispatch that serves this plan; NULL: there is none. */
-static void *request_shared_code(const tide_learner *learner, const tide_learned *plan)
-{
-    tide_spec spec;
-    if (learner->site->kind != TIDE_KIND_DISPATCH)
-        return NULL;
-    tide_learner_spec(learner, plan, &spec);
-    return tide_code_shared(&spec);
-}
-
-bool tide_compile_request_at_hand(const tide_learner *learner, const tide_learned *plan)
-{
-    return request_shared_code(learner, plan) != NULL;
-}
-
-/* Dispatches share their code: there, or with the stager for another site. */
-static bool request_comes_for_nothing(const tide_learner *learner, const tide_learned *plan)
-{
-    return learner->site->kind == TIDE_KIND_DISPATCH &&
-           (tide_compile_request_at_hand(learner, plan) || request_is_ordered(plan->stem));
-}
-
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
     tide_learned *plan = request_wanted(site, round);
-    if (plan != NULL && tide_learned_find_methods(plan) &&
-        !request_comes_for_nothing(site->record->learner, plan))
+    if (plan != NULL)
         tide_pays_offer(plan);
 }
 
@@ -147,15 +129,16 @@ static void request_note_staged(tide_learner *learner, tide_reason reason)
 /* Puts the plan into a batch; else the reason why it is in none. */
 static tide_reason request_add(const tide_learner *learner, tide_learned *plan, uint64_t round)
 {
-    tide_reason why_not = tide_budget_take(round);
-    if (why_not != TIDE_REASON_none)
-        return why_not;
+    if (round < request_rest_until)
+        return TIDE_REASON_backing_off;
+    if (tide_code_full())
+        return TIDE_REASON_code_full;
     batch *b = request_batch_for(plan->stem);
     if (b == NULL)
         return TIDE_REASON_no_memory;
     tide_assert(b->count < b->room);
     request *r = &b->requests[b->count++];
-    *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
+    *r = (request){.learner = learner->number, .plan = learner->in_force};
     tide_learner_spec(learner, plan, &r->spec);
     plan->state = TIDE_CODE_REQUESTED;
     r->uses = plan->uses_without;
@@ -164,36 +147,12 @@ static tide_reason request_add(const tide_learner *learner, tide_learned *plan, 
     return TIDE_REASON_none;
 }
 
-static void request_take_shared(tide_learner *learner, tide_learned *plan, void *code,
-                                uint64_t round)
-{
-    tide_assert(code != NULL);
-    request_note_staged(learner, TIDE_REASON_code_shared);
-    tide_count(shared);
-    learner->at_once = false;
-    tide_learned_load(plan, code, NULL);
-    tide_force_loaded(learner, learner->in_force, round);
-}
-
 void tide_compile_request_gather(tide_site *site, uint64_t round)
 {
     tide_learner *learner = site->record->learner;
     tide_learned *plan = request_wanted(site, round);
     if (plan == NULL)
         return;
-    if (!tide_learned_find_methods(plan)) {
-        tide_force_failed(learner, learner->in_force, round, TIDE_REASON_no_method, "");
-        return;
-    }
-    void *shared = request_shared_code(learner, plan);
-    if (shared != NULL) {
-        request_take_shared(learner, plan, shared, round);
-        return;
-    }
-    if (request_comes_for_nothing(learner, plan)) {
-        learner->reason = TIDE_REASON_ordered; /* by another site; then it is at hand */
-        return;
-    }
     if (!learner->at_once && !tide_pays_together(plan)) {
         learner->reason = TIDE_REASON_unpaid;
         return;
@@ -238,14 +197,11 @@ static tide_learner *request_find_learner(uint64_t number)
     return NULL;
 }
 
-/* Once for each request, though a batch may be sent again in parts. */
-static void request_note_all_staged(batch *b)
+static void request_note_all_staged(const batch *b)
 {
     tide_registry_lock();
     for (uint32_t i = 0; i < b->count; i++) {
-        request *r = &b->requests[i];
-        tide_learner *learner = r->staged ? NULL : request_find_learner(r->learner);
-        r->staged = true;
+        tide_learner *learner = request_find_learner(b->requests[i].learner);
         if (learner != NULL)
             request_note_staged(learner, TIDE_REASON_ordered);
     }
@@ -326,37 +282,11 @@ static void request_load(batch *b, const char *path)
         tide_count(compiled);
 }
 
-/* One site may have made it fail for all, so each is sent again in a batch of its own. False: there
- * was one only, or no memory. */
-static bool request_split(batch *b)
+/* Has a stager worked on it? In vain or not, that has cost. */
+static bool request_was_tried(tide_stager_result result)
 {
-    uint32_t moved = 0;
-    for (; b->count > 1 && moved < b->count; moved++) {
-        batch *single = request_make_batch(1); /* nothing joins it */
-        if (single == NULL)
-            break;
-        single->requests[single->count++] = b->requests[moved];
-        request_push(&request_gathered, single);
-    }
-    memmove(b->requests, b->requests + moved, (b->count - moved) * sizeof *b->requests);
-    tide_assert(moved <= b->count);
-    b->count -= moved;
-    return moved != 0;
-}
-
-/* Is this a failure that one site of a batch can cause? */
-static bool request_one_may_be_at_fault(tide_stager_result result)
-{
-    return result == TIDE_STAGER_FAILED || result == TIDE_STAGER_DIED ||
+    return result == TIDE_STAGER_OK || result == TIDE_STAGER_FAILED || result == TIDE_STAGER_DIED ||
            result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
-}
-
-/* In vain or not, it has cost. */
-static void request_note_tried(batch *b, tide_stager_result result)
-{
-    bool tried = result == TIDE_STAGER_OK || request_one_may_be_at_fault(result);
-    for (uint32_t i = 0; i < b->count; i++)
-        b->requests[i].tried |= tried;
 }
 
 /* Before it is loaded. */
@@ -371,12 +301,8 @@ static void request_note_spent(batch *b, double ns)
 static void request_return(batch *b, const tide_stager_answer *answer, uint64_t round)
 {
     bool good = answer->result == TIDE_STAGER_OK;
-    request_note_tried(b, answer->result);
-    bool few = tide_budget_note(good, round);
-    if (request_one_may_be_at_fault(answer->result) && few && request_split(b) && b->count == 0) {
-        tide_os_free(b);
-        return;
-    }
+    b->tried = request_was_tried(answer->result);
+    request_note_result(good, round);
     if (good && answer->spent_us != 0)
         request_note_spent(b, (double)answer->spent_us * 1e3);
     if (good) {
@@ -420,8 +346,6 @@ static void request_find_code(request *r, void *object)
         if (r->leave == NULL)
             r->enter = NULL;
     }
-    if (r->enter != NULL)
-        tide_code_share(&r->spec, r->enter);
 }
 
 void tide_compile_request_find_code(void)
@@ -440,10 +364,10 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     tide_learned *plan = learner != NULL ? learner->plans[r->plan] : NULL;
     if (plan != NULL)
         plan->compile_ns += r->spent_ns;
-    if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch)
+    if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != b->number)
         return;
     if (r->enter == NULL) {
-        if (!r->tried) /* nothing was spent, so what it has lost is still to be made good */
+        if (!b->tried) /* nothing was spent, so what it has lost is still to be made good */
             plan->uses_without += r->uses;
         tide_count(failed);
         tide_force_failed(learner, r->plan, round,

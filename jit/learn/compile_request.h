@@ -11,11 +11,7 @@
  * compiled together share what that costs. Registry locked. */
 void tide_compile_request_weigh(const tide_site *site, uint64_t round);
 
-/* Will a wanted plan get code that is there already, so that nothing is compiled and nothing has to
- * pay? Registry locked. */
-bool tide_compile_request_at_hand(const tide_learner *learner, const tide_learned *plan);
-
-/* Takes note of the site's wanted plan, if it pays and the budget allows it. Registry locked. */
+/* Takes note of the site's wanted plan, if it pays and nothing forbids it. Registry locked. */
 void tide_compile_request_gather(tide_site *site, uint64_t round);
 
 /* Sends what was gathered. Registry not locked, nor for the next three. */

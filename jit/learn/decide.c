@@ -7,6 +7,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 
 tide_thresholds tide_thresholds_now(void)
 {
@@ -69,7 +70,7 @@ bool tide_items_fit(tide_kind kind, const tide_items *items, uint32_t types_max)
     switch (kind) {
     case TIDE_KIND_SCOPE: return items->count != 0 && items->count <= types_max;
     case TIDE_KIND_FRAME: return decide_count_distinct(items) <= TIDE_SCOPE_SAVED;
-    default: return true;
+    default: return tide_kind_compiles(kind);
     }
 }
 
@@ -267,10 +268,12 @@ static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen,
     out->items.count = best;
     out->items.generic = decide_generic_of(kind, seen);
     memcpy(out->items.items, items, best * sizeof *items);
-    if (best != 0 && !many && decide_part_of_uses(other, seen) <= at->other_max)
+    bool function = kind != TIDE_KIND_DISPATCH || out->items.generic != NULL;
+    if (function && best != 0 && !many && decide_part_of_uses(other, seen) <= at->other_max)
         return;
     out->what = TIDE_CHOICE_STAY;
-    out->reason = many                                               ? TIDE_REASON_megamorphic
+    out->reason = !function                                          ? TIDE_REASON_no_method
+                  : many                                             ? TIDE_REASON_megamorphic
                   : decide_part_of_uses(other, seen) > at->other_max ? TIDE_REASON_others
                   : count > 1                                        ? TIDE_REASON_megamorphic
                                                                      : TIDE_REASON_general_better;
@@ -296,7 +299,9 @@ static void decide_ideal_frame(const tide_site_profile *seen, const tide_thresho
 static void decide_ideal(tide_kind kind, const tide_site_profile *seen, const tide_thresholds *at,
                          tide_choice *out)
 {
-    *out = (tide_choice){.what = TIDE_CHOICE_NEW, .reason = TIDE_REASON_decided, .compile = true};
+    *out = (tide_choice){.what = TIDE_CHOICE_NEW,
+                         .reason = TIDE_REASON_decided,
+                         .compile = tide_kind_compiles(kind)};
     if (kind == TIDE_KIND_SCOPE)
         decide_ideal_scope(seen, at, out);
     else if (kind == TIDE_KIND_FRAME)

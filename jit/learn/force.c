@@ -8,6 +8,7 @@
 #include "profiler/rate.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 enum {
@@ -152,16 +153,14 @@ static bool force_published(const tide_learner *learner, uint32_t number)
 {
     const tide_site_record *record = learner->site->record;
     tide_assert(number < learner->plan_count);
-    return (learner->site->kind != TIDE_KIND_SCOPE || record->table != NULL) &&
+    return (!tide_kind_has_tables(learner->site->kind) || record->table != NULL) &&
            (learner->plans[number]->state != TIDE_CODE_ADOPTED || record->compiled != NULL);
 }
 
 /* A plan cannot be had. What was learned stays in force; but a declaration took that away. Each
  * round asks for what is declared: it is said once. */
-static void force_do_without(tide_learner *learner, uint64_t round, bool declared)
+static void force_do_without(tide_learner *learner, uint64_t round, bool declared, tide_reason why)
 {
-    bool full = learner->plan_count >= tide_constant_whole(TIDE_CONSTANT_plans_max);
-    tide_reason why = full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory;
     if (declared && learner->reason == why)
         return;
     force_give_up(learner, why, "");
@@ -173,22 +172,14 @@ void tide_force_items(tide_learner *learner, const tide_items *items, bool compi
                       tide_reason reason)
 {
     uint32_t number;
-    if (tide_learner_plan(learner, items, &number) == NULL) {
-        force_do_without(learner, round, reason == TIDE_REASON_declared);
+    tide_reason why;
+    if (tide_learner_plan(learner, items, &number, &why) == NULL) {
+        force_do_without(learner, round, reason == TIDE_REASON_declared, why);
         return;
     }
     tide_assert(number < learner->plan_count);
     if (number != learner->in_force || !force_published(learner, number))
         force_put(learner, number, compile, round, reason);
-}
-
-/* A dispatch is compiled for one generic function, and for types with methods of their own. The
- * pattern of a use is the function. */
-static bool force_same_generic(const tide_learner *learner)
-{
-    const tide_site_profile *seen = tide_learner_evidence(learner);
-    return learner->site->kind != TIDE_KIND_DISPATCH ||
-           (seen->pattern_count == 1 && seen->patterns[0].length == 1);
 }
 
 bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items)
@@ -233,10 +224,6 @@ void tide_force_decide(tide_learner *learner, uint64_t round, tide_reason becaus
         earlier[i] = &learner->plans[i]->items;
     tide_thresholds at = tide_thresholds_now();
     tide_choice choice;
-    if (!force_same_generic(learner)) {
-        force_give_up(learner, TIDE_REASON_no_method, "");
-        return;
-    }
     tide_count(decisions);
     tide_decide(learner->site->kind, tide_learner_evidence(learner), earlier, learner->plan_count,
                 learner->in_force, &at, &choice);

@@ -18,8 +18,8 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
-#include "runtime/dispatch/generic.h"
 #include "runtime/scope/compiled.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
@@ -74,14 +74,9 @@ static uint64_t learner_hash_number(uint64_t hash, uint64_t number)
     return (hash ^ number) * UINT64_C(0x100000001b3);
 }
 
-/* The stem names the site to a reader of a native profile, and is different for each plan. The code
- * of a dispatch is no site's own. */
+/* The stem names the site to a reader of a native profile, and is different for each plan. */
 static void learner_name_stem(const tide_site *site, tide_learned *plan)
 {
-    if (site->kind == TIDE_KIND_DISPATCH) {
-        snprintf(plan->stem, sizeof plan->stem, "tide_any_%" PRIu32, plan->items.count);
-        return;
-    }
     const char *name = site->name != NULL ? site->name : site->place.function;
     uint64_t hash = learner_hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
     hash = learner_hash_text(learner_hash_text(hash, site->name), site->place.file);
@@ -145,21 +140,13 @@ static tide_learned *learner_allocate_plan(const tide_items *items)
     return plan;
 }
 
-/* What the code of a dispatch reads of its plan, but for the methods. */
-static void learner_write_tests(tide_learned *plan)
+static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items,
+                                       tide_reason *why)
 {
-    tide_assert(plan->code.kind == TIDE_KIND_DISPATCH && plan->code.generic == NULL);
-    plan->code.generic = plan->items.generic;
-    for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
-        tide_type number = plan->types[i];
-        plan->code.tests[i] = number < TIDE_KEY_FIRST ? number : number - TIDE_KEY_FIRST;
-    }
-}
-
-static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items)
-{
+    tide_kind kind = learner->site->kind;
     tide_assert(items->count <= TIDE_ITEMS_MAX);
     tide_learned *plan = learner_allocate_plan(items);
+    *why = TIDE_REASON_no_memory;
     if (plan == NULL)
         return NULL;
     plan->learner = learner;
@@ -171,12 +158,13 @@ static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *
     plan->table = learner_describe_plan(learner, plan, TIDE_TIER_TABLE);
     if (items->count != 0) /* else each touch would be a miss */
         plan->table.counts = &plan->table_counts;
-    if (learner->site->kind == TIDE_KIND_SCOPE)
-        tide_plan_use_table(&plan->table);
+    if (tide_kind_has_tables(kind) && !tide_kind_use_table(&plan->table, items->generic)) {
+        *why = TIDE_REASON_no_method;
+        tide_os_free(plan);
+        return NULL;
+    }
     plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
     plan->code.counts = &plan->code_counts;
-    if (plan->code.kind == TIDE_KIND_DISPATCH)
-        learner_write_tests(plan);
     learner_turn_to_general(&plan->code);
     learner_name_stem(learner->site, plan);
     tide_assert(plan->state == TIDE_CODE_NONE);
@@ -199,16 +187,18 @@ static bool learner_reserve(tide_learner *learner)
     return true;
 }
 
-tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number)
+tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number,
+                                tide_reason *why)
 {
     tide_kind kind = learner->site->kind;
     for (*number = 0; *number < learner->plan_count; ++*number)
         if (tide_items_same(kind, &learner->plans[*number]->items, items))
             return learner->plans[*number];
-    if (learner->plan_count >= (uint32_t)tide_constant_get(TIDE_CONSTANT_plans_max) ||
-        !learner_reserve(learner))
+    bool full = learner->plan_count >= (uint32_t)tide_constant_get(TIDE_CONSTANT_plans_max);
+    *why = full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory;
+    if (full || !learner_reserve(learner))
         return NULL;
-    tide_learned *plan = learner_make_plan(learner, items);
+    tide_learned *plan = learner_make_plan(learner, items, why);
     tide_assert(*number == learner->plan_count);
     if (plan != NULL)
         learner->plans[learner->plan_count++] = plan;
@@ -217,25 +207,9 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-bool tide_learned_find_methods(tide_learned *plan)
-{
-    const struct tide_generic *generic = plan->code.generic;
-    if (plan->code.kind != TIDE_KIND_DISPATCH)
-        return true;
-    for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
-        tide_method ***place = &plan->code.methods[i];
-        if (*place == NULL && generic != NULL)
-            *place = tide_generic_place_of(generic, plan->types[i]);
-        if (*place == NULL)
-            return false;
-    }
-    return plan->items.count <= TIDE_PLAN_METHODS;
-}
-
 void tide_learned_load(tide_learned *plan, void *enter, void *leave)
 {
     tide_assert(plan->state < TIDE_CODE_LOADED && enter != NULL);
-    tide_assert(plan->code.kind != TIDE_KIND_DISPATCH || plan->code.methods[0] != NULL);
     plan->state = TIDE_CODE_LOADED;
     tide_enter_function *code;
     memcpy(&code, &enter, sizeof code);
@@ -255,7 +229,7 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
     out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
     memcpy(out->stem, plan->stem, sizeof out->stem);
     out->item_count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
-    for (uint32_t i = 0; out->kind != TIDE_KIND_DISPATCH && i < out->item_count; i++) {
+    for (uint32_t i = 0; i < out->item_count; i++) {
         const tide_item *from = &plan->items.items[i];
         tide_spec_item *to = &out->items[i];
         to->type = from->type;
@@ -323,7 +297,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     tide_site_record *record = learner->site->record;
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
-    record->table = plan != NULL && scope ? &plan->table : NULL;
+    record->table = plan != NULL && tide_kind_has_tables(learner->site->kind) ? &plan->table : NULL;
     record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
     learner->in_force = number;
     learner->misses_seen = plan != NULL ? tide_learned_misses(plan) : 0;

@@ -36,7 +36,6 @@ typedef struct tide_timed_plan {
 
 /* The times of one turn, by part. Atomic. */
 typedef struct tide_turn {
-    uint64_t started; /* dispatches: when the first of the timed uses began; 0: it has not */
     uint32_t ns[TIDE_TRIAL_PARTS];
     uint16_t count[TIDE_TRIAL_PARTS];
 } tide_turn;
@@ -70,7 +69,7 @@ typedef struct tide_learned {
     uint32_t *shelves; /* both stand behind the items                  */
     char stem[TIDE_SPEC_STEM];
 
-    tide_plan table; /* scopes: the same by table                 */
+    tide_plan table; /* scopes and dispatches: the same by table  */
     tide_plan code;  /* compiled; general until its code is loaded */
     tide_plan_counts table_counts, code_counts;
 
@@ -118,9 +117,9 @@ tide_learner *tide_learner_of(tide_site *site);
 const tide_site_profile *tide_learner_evidence(const tide_learner *learner);
 bool tide_learner_set_evidence(tide_learner *learner, const tide_site_profile *evidence);
 
-/* The site's plan for these items, made if it has none; NULL when memory is short or it has as many
- * plans as may be. */
-tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number);
+/* The site's plan for these items, made if it has none; NULL with the reason why it cannot be had. */
+tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number,
+                                tide_reason *why);
 
 /* NULL: none is, the site runs the general one. */
 tide_learned *tide_learner_plan_in_force(const tide_learner *learner);
@@ -145,11 +144,7 @@ uint64_t tide_learner_first_window(const tide_site *site);
 /* The spec of a plan. */
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);
 
-/* A dispatch's code calls methods from where the generic function keeps them, which is noted in the
- * plan. False: some type has no method of its own (yet). Of other kinds nothing is to be found. */
-bool tide_learned_find_methods(tide_learned *plan);
-
-/* Gives a plan, of which all methods were found, its loaded code. Before that, the plan's pointers
+/* Gives a plan its loaded code. Before that, the plan's pointers
  * lead to the general path. */
 void tide_learned_load(tide_learned *plan, void *enter, void *leave);
 

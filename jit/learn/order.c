@@ -10,6 +10,7 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 static tide_status order_refuse(const tide_site *site, const char *why)
@@ -52,6 +53,8 @@ static tide_status order_code(tide_site *site)
 {
     if (site->record->pinned)
         return order_refuse(site, "it is pinned");
+    if (!tide_kind_compiles(site->kind))
+        return order_refuse(site, "a dispatch has no code of its own");
     tide_learner *learner = tide_learner_of(site);
     if (learner == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_site_compile_now", "no memory to learn of it");

@@ -8,6 +8,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 /* ---- the model -------------------------------------------------------------------------- */
@@ -15,8 +16,10 @@
 /* Nanoseconds that a use gains by compiled code, as the benchmark has them for two compilers on one
  * machine. A scope's table is nearly as good as code. */
 static const double pays_gain[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = 0.5, [TIDE_KIND_FRAME] = 20,   [TIDE_KIND_ACQUIRE] = 2,
-    [TIDE_KIND_ARRAY] = 6,   [TIDE_KIND_DISPATCH] = 2,
+    [TIDE_KIND_SCOPE] = 0.5,
+    [TIDE_KIND_FRAME] = 20,
+    [TIDE_KIND_ACQUIRE] = 2,
+    [TIDE_KIND_ARRAY] = 6, /* a dispatch has no code of its own */
 };
 
 _Static_assert(TIDE_KIND_COUNT == 5, "each kind has its gain");
@@ -55,13 +58,13 @@ void tide_pays_spent(uint32_t sites, double ns)
  * busy with other work. They tell which tier is dearer and by about how much. Code takes less by
  * the gain above. */
 static const struct {
-    double use, type; /* and for each type that is known */
+    double use, type; /* of the control, and for each type that is known */
+    double full;      /* where that is a table: of the tier full, of few types in the pool */
 } pays_use[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {8, 0.4}, [TIDE_KIND_FRAME] = {27, 8},   [TIDE_KIND_ACQUIRE] = {5, 0},
-    [TIDE_KIND_ARRAY] = {10, 0},  [TIDE_KIND_DISPATCH] = {8, 0},
+    [TIDE_KIND_SCOPE] = {8, 0.4, 22}, [TIDE_KIND_FRAME] = {27, 8, 0},
+    [TIDE_KIND_ACQUIRE] = {5, 0, 0},  [TIDE_KIND_ARRAY] = {10, 0, 0},
+    [TIDE_KIND_DISPATCH] = {6, 0, 8},
 };
-
-static const double pays_scope_full = 22; /* a scope's of the tier full, of few types in the pool */
 
 /* ---- what a use takes ------------------------------------------------------------------- */
 
@@ -74,12 +77,12 @@ static double pays_modelled_control(tide_kind kind, uint32_t types)
 static tide_site_rival pays_modelled_use(tide_kind kind, tide_tier tier, uint32_t types)
 {
     double control = pays_modelled_control(kind, types), gain = pays_gain[kind];
+    bool below = tier == TIDE_TIER_FULL && tide_kind_has_tables(kind);
     tide_assert(control > gain);
     return (tide_site_rival){.tier = tier,
                              .ns = tier == TIDE_TIER_COMPILED ? control - gain
-                                   : tier == TIDE_TIER_FULL && kind == TIDE_KIND_SCOPE
-                                       ? pays_scope_full
-                                       : control};
+                                   : below                    ? pays_use[kind].full
+                                                              : control};
 }
 
 /* NULL: nothing is known. */
@@ -89,7 +92,7 @@ static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tid
     tide_trial_figures measured = {0};
     if (plan != NULL)
         measured = tide_trial_measured(plan);
-    tide_tier control = kind == TIDE_KIND_SCOPE ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
+    tide_tier control = tide_kind_has_tables(kind) ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
     tide_site_rival use = pays_modelled_use(kind, tier, types);
     if (measured.uses == 0)
         return use;
@@ -105,7 +108,8 @@ static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tid
 void tide_pays_describe(const tide_learned *plan, tide_site_information *out)
 {
     for (int tier = TIDE_TIER_FULL; tier <= TIDE_TIER_COMPILED; tier++) {
-        if (tier == TIDE_TIER_TABLE && out->kind != TIDE_KIND_SCOPE)
+        if ((tier == TIDE_TIER_TABLE && !tide_kind_has_tables(out->kind)) ||
+            (tier == TIDE_TIER_COMPILED && !tide_kind_compiles(out->kind)))
             continue;
         tide_site_rival use = pays_use_by(plan, out->kind, (tide_tier)tier);
         if (use.tier == out->tier) {

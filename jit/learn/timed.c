@@ -5,8 +5,6 @@
 
 #include <time.h>
 
-#include <tidepool/generic.h>
-
 #include "jit/learn/test_hooks.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/hash.h"
@@ -79,7 +77,6 @@ static void timed_clear_turn(tide_turn *turn)
         __atomic_store_n(&turn->ns[part], 0, __ATOMIC_RELAXED);
         __atomic_store_n(&turn->count[part], 0, __ATOMIC_RELAXED);
     }
-    __atomic_store_n(&turn->started, 0, __ATOMIC_RELAXED);
 }
 
 static void timed_clear_turns(tide_trial *trial)
@@ -129,9 +126,8 @@ static double timed_mean(const tide_trial *trial, const tide_turn *turn, unsigne
     double ns = (double)__atomic_load_n(&turn->ns[part], __ATOMIC_RELAXED);
     double count = __atomic_load_n(&turn->count[part], __ATOMIC_RELAXED);
     double mean = ns / count - (double)trial->clock_ns;
-    unsigned uses = trial->plan.kind == TIDE_KIND_DISPATCH ? TURN - 1 : 1; /* in one time */
     tide_assert(count > 0);
-    return mean > 0 ? mean / uses : 0;
+    return mean > 0 ? mean : 0;
 }
 
 bool tide_timed_collect(tide_trial *trial, uint32_t pair, tide_timed_figures *out)
@@ -156,7 +152,6 @@ typedef struct use {
     tide_trial *trial;
     tide_timed_plan *plan; /* which makes it; NULL: it is none of a burst's       */
     tide_turn *turn;       /* where it is added; NULL: it is not timed            */
-    unsigned place;        /* in its turn: TURN - 1 for the first that is timed, then down to 1 */
 } use;
 
 static tide_trial *timed_trial_of(const tide_plan *plan)
@@ -196,8 +191,7 @@ static use timed_take(const tide_plan *plan, tide_site *site)
         first == ((firsts >> pair & 1) != 0) ? TIDE_TRIAL_CANDIDATE : TIDE_TRIAL_CONTROL;
     tide_assert(pair < TIDE_TRIAL_PAIRS);
     u.plan = &u.trial->timed[which];
-    u.place = left % TURN;
-    if (u.place != 0)
+    if (left % TURN != 0)
         u.turn = &u.trial->turns[pair][which];
     return u;
 }
@@ -307,42 +301,16 @@ static tide_array *timed_array(tide_pool *pool, tide_type type, int ndim, const 
     return array;
 }
 
-static void timed_start_turn(const use *u)
-{
-    if (u->turn != NULL && u->place == TURN - 1)
-        __atomic_store_n(&u->turn->started, tide_trial_clock(u->plan->timed), __ATOMIC_RELAXED);
-}
-
-static void timed_end_turn(const use *u)
-{
-    if (u->turn == NULL || u->place != 1)
-        return;
-    uint64_t now = tide_trial_clock(u->plan->timed);
-    uint64_t started = __atomic_exchange_n(&u->turn->started, 0, __ATOMIC_RELAXED);
-    if (started != 0 && now > started) /* else another thread has not begun it yet */
-        timed_add(u->trial, u->turn, TIDE_TRIAL_ENTER, now - started);
-}
-
-/* The method's own time is in it, by either plan. */
-static void timed_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
-                           tide_site *site)
-{
-    use u = timed_take(plan, site);
-    const tide_plan *by = timed_plan(&u);
-    timed_start_turn(&u);
-    __atomic_load_n(&by->dispatch, __ATOMIC_RELAXED)(generic, type, args, by, site);
-    timed_end_turn(&u);
-}
-
-static const tide_plan timed_plans[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {.enter = timed_enter},          [TIDE_KIND_FRAME] = {.frame = timed_frame},
-    [TIDE_KIND_ACQUIRE] = {.acquire = timed_acquire},    [TIDE_KIND_ARRAY] = {.array = timed_array},
-    [TIDE_KIND_DISPATCH] = {.dispatch = timed_dispatch},
+static const tide_plan timed_plans[TIDE_SPEC_KINDS] = {
+    [TIDE_KIND_SCOPE] = {.enter = timed_enter},
+    [TIDE_KIND_FRAME] = {.frame = timed_frame},
+    [TIDE_KIND_ACQUIRE] = {.acquire = timed_acquire},
+    [TIDE_KIND_ARRAY] = {.array = timed_array},
 };
 
 void tide_timed_prepare(tide_trial *trial, const tide_plan *control, const tide_plan *candidate)
 {
-    _Static_assert(TIDE_KIND_COUNT == 5, "timed_plans has a row for each kind");
+    _Static_assert(TIDE_SPEC_KINDS == 4, "timed_plans has a row for each kind that is compiled");
     const tide_plan *both[TIDE_TRIAL_PLANS] = {control, candidate};
     tide_assert(control->kind == candidate->kind && control != candidate);
     tide_assert(tide_timed_left(trial) == 0); /* not open */

@@ -4,12 +4,7 @@
  * Uses are taken in turns of eight. Two turns, one of each plan, are a pair; which plan goes first
  * in a pair is drawn at random, so that a program whose uses have a rhythm favours neither. The
  * first use of a turn is not timed: it pays for the change.
- *
- * A dispatch takes a few nanoseconds, of which a processor that works ahead does most while the
- * clock is being read; and what it takes depends on how well the processor foresees the next type,
- * which a look at the clock between two uses changes. So the uses of a turn are timed as one, from
- * the beginning of the second to the end of the last. What the program does from one use to the
- * next is in that, by either plan alike. */
+ */
 #ifndef TIDEPOOL_JIT_LEARN_TIMED_H
 #define TIDEPOOL_JIT_LEARN_TIMED_H
 

@@ -92,13 +92,6 @@ const tide_plan *tide_trial_wrap(tide_learned *learned, const tide_plan *plan)
                : plan;
 }
 
-/* For a dispatch the difference alone counts: the method's own time is in both. */
-static double trial_margin(const tide_trial *trial)
-{
-    return trial->plan.kind == TIDE_KIND_DISPATCH ? 1
-                                                  : tide_constant_get(TIDE_CONSTANT_trial_margin);
-}
-
 /* Takes the pairs of which so many uses of the burst have left nothing open. */
 static void trial_gather(tide_trial *trial, uint64_t left)
 {
@@ -114,7 +107,8 @@ static void trial_gather(tide_trial *trial, uint64_t left)
         for (unsigned plan = 0; plan < TIDE_TRIAL_PLANS; plan++)
             tide_series_add(&trial->taken[plan], ns[plan]);
         tide_series_add(&trial->gain,
-                        ns[TIDE_TRIAL_CONTROL] - trial_margin(trial) * ns[TIDE_TRIAL_CANDIDATE]);
+                        ns[TIDE_TRIAL_CONTROL] - tide_constant_get(TIDE_CONSTANT_trial_margin) *
+                                                     ns[TIDE_TRIAL_CANDIDATE]);
     }
     trial->burst_pairs = 0;
 }

@@ -5,12 +5,10 @@
  * plan in force or by the candidate, in turns (jit/learn/timed.h), and times the call that enters
  * and the call that leaves. What stands between them is the program's. So the figures have in them
  * what the program's own stream of uses costs each plan: misses of the caches, of branch
- * prediction, and of guards. Of a dispatch the method is timed, too, what it dispatches in turn, and
- * what the program does until the next one: a site whose methods come back to it is measured badly,
- * and then keeps what it has.
+ * prediction, and of guards.
  *
  * The sample is a pair of turns. Its gain is what a use took by the plan in force, less
- * `trial_margin` times what one took by the candidate (for a dispatch, without a margin). Means of
+ * `trial_margin` times what one took by the candidate. Means of
  * gains are judged, so noise that lasts for some uses is in their error.
  *
  * A round opens the trial for a burst of uses (setting trial_burst). After it the next round

@@ -15,6 +15,7 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 /* ---- windows ---------------------------------------------------------------------------- */
@@ -196,7 +197,8 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
     }
     bool compile = tide_force_worth_code_for(learner, &items);
     tide_force_items(learner, &items, compile, round, TIDE_REASON_declared);
-    if (!compile && learner->reason == TIDE_REASON_declared)
+    if (!compile && tide_kind_compiles(learner->site->kind) &&
+        learner->reason == TIDE_REASON_declared)
         learner->reason = TIDE_REASON_many_types;
     watch_measure(learner, round);
 }
@@ -220,18 +222,6 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
             round + tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
 }
 
-/* A plan that was left alone, and has not failed again for as long, would be left alone for half as
- * long the next time. */
-static void watch_forgive(tide_learned *plan, uint64_t round)
-{
-    enum { LEAST = 8 }; /* rounds */
-    while (plan->back_off > LEAST && round >= plan->retry_round + plan->back_off) {
-        plan->retry_round += plan->back_off;
-        plan->back_off = plan->back_off / 2 > LEAST ? plan->back_off / 2 : LEAST;
-    }
-    tide_assert(plan->retry_round <= round);
-}
-
 /* Takes up again what failed and was left alone for long enough, and what came while a
  * window was open. */
 static void watch_want_again(tide_learner *learner, uint64_t round)
@@ -239,8 +229,6 @@ static void watch_want_again(tide_learner *learner, uint64_t round)
     tide_learned *plan = tide_learner_plan_in_force(learner);
     if (plan == NULL || round < plan->retry_round)
         return;
-    if (plan->state != TIDE_CODE_REQUESTED) /* else it may be about to fail again */
-        watch_forgive(plan, round);
     if (plan->state == TIDE_CODE_NONE && plan->back_off != 0)
         plan->state = TIDE_CODE_WANTED;
     tide_force_try_code(learner, round);
@@ -312,8 +300,7 @@ static bool watch_plan_pending(const tide_learner *learner, const tide_learned *
 {
     switch (plan->state) {
     case TIDE_CODE_WANTED:
-        return round >= plan->retry_round && (learner->at_once || tide_pays_alone(plan) ||
-                                              tide_compile_request_at_hand(learner, plan));
+        return round >= plan->retry_round && (learner->at_once || tide_pays_alone(plan));
     case TIDE_CODE_REQUESTED: return true;
     case TIDE_CODE_LOADED:
         return round >= plan->retry_round && tide_site_declared(learner->site->record);

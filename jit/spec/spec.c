@@ -15,18 +15,15 @@
 #include "runtime/scope/compiled.h"
 #include "runtime/scope/kind.h"
 
-enum { LINE_MAX = 512, NAME_ESCAPED = 3 * TIDE_SPEC_NAME };
+enum { LINE_MAX = 512, NAME_MOST = TIDE_SPEC_NAME };
 
-_Static_assert(sizeof "array  65535 8\n" + NAME_ESCAPED + 20 * TIDE_NDIM_MAX < LINE_MAX,
+_Static_assert(sizeof "array  65535 8\n" + NAME_MOST + 20 * TIDE_NDIM_MAX < LINE_MAX,
                "the longest line of a site can be read again");
-_Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_ESCAPED + 20 * TIDE_NDIM_MAX) +
-                       256 <
+_Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_MOST + 20 * TIDE_NDIM_MAX) + 256 <
                    TIDE_SPEC_SITE_BYTES,
                "the longest site fits the room that callers must give");
-_Static_assert(TIDE_KIND_DISPATCH == 4 && TIDE_KIND_COUNT == 5,
-               "most_items has a row for each kind that lists its items");
+_Static_assert(TIDE_SPEC_KINDS == 4 && TIDE_KIND_COUNT == 5, "most_items has a row for each kind");
 _Static_assert(TIDE_TYPED_MAX <= TIDE_SPEC_ITEMS, "a spec has room for any frame");
-_Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_SPEC_ITEMS, "a spec has room for any dispatch");
 
 /* The kinds as they stand in the text. */
 #define SPEC_KIND_NAME(K, name, ...) [TIDE_KIND_##K] = name,
@@ -40,9 +37,9 @@ const char *tide_spec_suffix(tide_kind kind)
     return suffixes[kind];
 }
 
-/* Most items of a site of each kind that lists them. A frame is limited by its macro. */
-static const uint32_t most_items[TIDE_KIND_DISPATCH] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MAX,
-                                                        TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS};
+/* Most items of a site of each kind. A frame is limited by its macro. */
+static const uint32_t most_items[TIDE_SPEC_KINDS] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MAX,
+                                                     TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS};
 
 bool tide_spec_is_word_byte(char c)
 {
@@ -51,7 +48,7 @@ bool tide_spec_is_word_byte(char c)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* Is it written as it is, and not as %XX? */
+/* Is it written as it is? */
 static bool spec_is_plain(char c)
 {
     return tide_spec_is_word_byte(c) || (c != '\0' && strchr(".-*", c) != NULL);
@@ -61,7 +58,7 @@ static void spec_put_name(tide_text *t, const char *name)
 {
     tide_assert(memchr(name, '\0', TIDE_SPEC_NAME) != NULL);
     for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
-        tide_text_put(t, spec_is_plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
+        tide_text_put(t, "%c", spec_is_plain(name[i]) ? name[i] : '_');
     if (name[0] == '\0')
         tide_text_put(t, "*"); /* no type has this name, and something must stand here */
 }
@@ -77,13 +74,11 @@ size_t tide_spec_write_head(char *out, size_t room)
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
-    tide_assert((unsigned)spec->kind < TIDE_KIND_COUNT && spec->stem[0] != '\0');
+    tide_assert((unsigned)spec->kind < TIDE_SPEC_KINDS && spec->stem[0] != '\0');
     tide_text t = {out, room, 0};
     tide_text_put(&t, "site %s %s\n%s", kinds[spec->kind], spec->stem,
                   spec->count ? "count\n" : "");
-    if (spec->kind == TIDE_KIND_DISPATCH)
-        tide_text_put(&t, "tests %" PRIu32 "\n", spec->item_count);
-    for (uint32_t i = 0; spec->kind != TIDE_KIND_DISPATCH && i < spec->item_count; i++) {
+    for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
         tide_assert(!array || (item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX));
@@ -164,34 +159,15 @@ static bool spec_read_number(const char *word, uint64_t limit, uint64_t *out)
     return *out <= limit;
 }
 
-static int spec_hex_digit(char c)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    const char *at = c != '\0' ? strchr(digits, c) : NULL;
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
-/* Reads a name back. What could have been written in another way is refused. */
 static bool spec_read_name(const char *word, char out[TIDE_SPEC_NAME])
 {
-    size_t used = 0;
-    if (word == NULL)
+    size_t length = word != NULL ? strlen(word) : 0;
+    if (length == 0 || length >= TIDE_SPEC_NAME)
         return false;
-    for (const char *c = word; *c != '\0'; c++) {
-        bool escaped = *c == '%';
-        int high = escaped ? spec_hex_digit(c[1]) : 0;
-        int low = escaped && high >= 0 ? spec_hex_digit(c[2]) : 0;
-        char byte = escaped ? (char)(high * 16 + low) : *c;
-        if (high < 0 || low < 0 || byte == '\0' || spec_is_plain(byte) == escaped ||
-            used == TIDE_SPEC_NAME - 1)
+    for (const char *c = word; *c != '\0'; c++)
+        if (!spec_is_plain(*c))
             return false;
-        out[used++] = byte;
-        c += escaped ? 2 : 0;
-    }
-    tide_assert(used < TIDE_SPEC_NAME);
-    out[used] = '\0';
-    if (strcmp(out, "*") == 0)
-        out[0] = '\0';
+    memcpy(out, word, length + 1);
     return true;
 }
 
@@ -230,9 +206,9 @@ static bool spec_read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
     if (site == NULL || strcmp(site, "site") != 0 || kind == NULL)
         return spec_bad(reader, "'%.40s' is not 'site', a kind and a stem",
                         site == NULL ? "" : site);
-    while (out->kind < TIDE_KIND_COUNT && strcmp(kinds[out->kind], kind) != 0)
+    while (out->kind < TIDE_SPEC_KINDS && strcmp(kinds[out->kind], kind) != 0)
         out->kind++;
-    if (out->kind == TIDE_KIND_COUNT)
+    if (out->kind == TIDE_SPEC_KINDS)
         return spec_bad(reader, "'%.40s' is not a kind of site", kind);
     if (!spec_is_identifier(stem) || rest != NULL)
         return spec_bad(reader, "stem '%.70s' is not an identifier of 1 to %d bytes",
@@ -253,20 +229,6 @@ static bool spec_read_shape(tide_spec_reader *reader, char **rest, tide_spec_ite
             return spec_bad(reader, "extent %d is not a number up to %" PRId64, d, INT64_MAX);
         item->shape[d] = (int64_t)value;
     }
-    return true;
-}
-
-/* How many types or keys a dispatch tests for. */
-static bool spec_read_tests(tide_spec_reader *reader, char *rest, tide_spec *out)
-{
-    const char *got = spec_next_word(&rest);
-    uint64_t tests;
-    if (got == NULL || strcmp(got, "tests") != 0 || out->item_count != 0)
-        return spec_bad(reader, "'%.40s' where 'tests', once, or 'end' should stand",
-                        got == NULL ? "" : got);
-    if (!spec_read_number(spec_next_word(&rest), TIDE_PLAN_METHODS, &tests) || rest != NULL)
-        return spec_bad(reader, "the tests are not a number up to %d", TIDE_PLAN_METHODS);
-    out->item_count = (uint32_t)tests;
     return true;
 }
 
@@ -314,7 +276,7 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
         while (!spec_same_item(&spec->items[first], &spec->items[i]))
             first++;
         distinct += first == i;
-        if (first != i && spec->kind != TIDE_KIND_FRAME && spec->kind != TIDE_KIND_DISPATCH)
+        if (first != i && spec->kind != TIDE_KIND_FRAME)
             return spec_bad(reader, "items %" PRIu32 " and %" PRIu32 " are the same", first, i);
         if (spec->kind == TIDE_KIND_SCOPE && i > 0 && spec->items[i].type < spec->items[i - 1].type)
             return spec_bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
@@ -342,8 +304,7 @@ bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
             return spec_check_site(reader, out);
         if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
             out->count = true;
-        else if (!(out->kind == TIDE_KIND_DISPATCH ? spec_read_tests(reader, line, out)
-                                                   : spec_read_item(reader, line, out)))
+        else if (!spec_read_item(reader, line, out))
             return false;
     }
     return false;

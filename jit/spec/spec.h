@@ -16,15 +16,16 @@
  *
  *   array f64 3 2 100 200               type, rank, extents
  *
- * What a dispatch tests for is data of its plan, so its items are all zero, and the text has only
- * how many there are: "tests 3".
  * Names of types are for the reader only; what is not a letter, a digit or one of "_.-*" is written
- * as %XX. This file knows text only; the library writes specs, the stager reads them. */
+ * as "_". This file knows text only; the library writes specs, the stager reads them. */
 #ifndef TIDEPOOL_JIT_SPEC_SPEC_H
 #define TIDEPOOL_JIT_SPEC_SPEC_H
 
 #include <tidepool/array.h>
 #include <tidepool/site.h>
+
+/* The kinds before this one are compiled: a dispatch has no code of its own. */
+#define TIDE_SPEC_KINDS TIDE_KIND_DISPATCH
 
 enum {
     TIDE_SPEC_ITEMS = 16, /* most for one site  */

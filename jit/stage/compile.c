@@ -79,13 +79,14 @@ bool stage_read(const char *text, stage_request *out, char error[STAGE_ERROR_BYT
 
 static void compile_emit_site(stage_emit *e, const tide_spec *spec)
 {
-    static void (*const emitters[TIDE_KIND_COUNT])(stage_emit *, const tide_spec *) = {
-        [TIDE_KIND_SCOPE] = stage_emit_scope,       [TIDE_KIND_FRAME] = stage_emit_frame,
-        [TIDE_KIND_ACQUIRE] = stage_emit_acquire,   [TIDE_KIND_ARRAY] = stage_emit_array,
-        [TIDE_KIND_DISPATCH] = stage_emit_dispatch,
+    static void (*const emitters[TIDE_SPEC_KINDS])(stage_emit *, const tide_spec *) = {
+        [TIDE_KIND_SCOPE] = stage_emit_scope,
+        [TIDE_KIND_FRAME] = stage_emit_frame,
+        [TIDE_KIND_ACQUIRE] = stage_emit_acquire,
+        [TIDE_KIND_ARRAY] = stage_emit_array,
     };
-    _Static_assert(TIDE_KIND_COUNT == 5, "each kind has an emitter in the table");
-    tide_assert(spec->kind < TIDE_KIND_COUNT && emitters[spec->kind] != NULL);
+    _Static_assert(TIDE_SPEC_KINDS == 4, "each kind has an emitter in the table");
+    tide_assert(spec->kind < TIDE_SPEC_KINDS && emitters[spec->kind] != NULL);
     tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_SPEC_ITEMS);
     emitters[spec->kind](e, spec);
 }

@@ -171,10 +171,7 @@ static void emit_make_types(stage_emit *e)
         e->types[struct_facts[i].pointer] = gcc_jit_type_get_pointer(type);
     }
     emit_make_function_types(e);
-    gcc_jit_type *method = gcc_jit_type_get_pointer(e->types[STAGE_METHOD_FUNCTION]);
     e->types[STAGE_SAVED] = emit_array_type(e, e->types[STAGE_SLOT], TIDE_SCOPE_SAVED);
-    e->types[STAGE_METHODS] = emit_array_type(e, method, TIDE_PLAN_METHODS);
-    e->types[STAGE_TESTS] = emit_array_type(e, e->types[STAGE_TYPE], TIDE_PLAN_METHODS);
     for (int i = 0; i < STRUCTURES; i++) {
         emit_complete_struct(e, (structure)i, structs[i]);
         if (i == structure_shelf)

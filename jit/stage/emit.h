@@ -21,8 +21,7 @@
     X(pool, tag, tag, WORD) X(pool, log_top, log_top, ENTRY) X(pool, log_room, log_room, ENTRY)    \
     X(pool, saved, saved, WORD) X(pool, shelves, shelves, SHELVES)                                 \
     X(plan_counts, runs, runs, WORD)                                                               \
-    X(plan, counts, counts, COUNTS) X(plan, generic, generic, POINTER)                             \
-    X(plan, methods, methods, METHODS) X(plan, tests, tests, TESTS)                                \
+    X(plan, counts, counts, COUNTS)                                                                \
     X(scope, pool, pool, POOL) X(scope, base, base, ENTRY) X(scope, tag, tag, WORD)                \
     X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
     X(scope, saved, saved, SAVED) X(scope, site, site, POINTER)                                    \
@@ -32,8 +31,7 @@
     X(runtime, frame_leave, frame_leave, LEAVE_FUNCTION)                                           \
     X(runtime, acquire, acquire, ACQUIRE_FUNCTION)                                                 \
     X(runtime, acquire_slow, acquire_slow, ACQUIRE_FUNCTION)                                       \
-    X(runtime, array, array, ARRAY_FUNCTION) X(runtime, array_slow, array_slow, ARRAY_FUNCTION)    \
-    X(runtime, dispatch, dispatch, DISPATCH_FUNCTION)
+    X(runtime, array, array, ARRAY_FUNCTION) X(runtime, array_slow, array_slow, ARRAY_FUNCTION)
 /* clang-format on */
 
 /* clang-format off */
@@ -53,10 +51,7 @@
     X(ACQUIRE, STAGE_POINTER, {STAGE_POOL, "pool"}, {STAGE_TYPE, "type"}, {STAGE_WORD, "n"},       \
       {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                                               \
     X(ARRAY, STAGE_ARRAY, {STAGE_POOL, "pool"}, {STAGE_TYPE, "type"}, {STAGE_RANK, "ndim"},        \
-      {STAGE_EXTENTS, "shape"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                     \
-    X(DISPATCH, STAGE_NOTHING, {STAGE_POINTER, "generic"}, {STAGE_TYPE, "type"},                   \
-      {STAGE_POINTER, "args"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                      \
-    X(METHOD, STAGE_NOTHING, {STAGE_POINTER, "args"})
+      {STAGE_EXTENTS, "shape"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})
 /* clang-format on */
 
 /* clang-format off */
@@ -79,8 +74,6 @@ typedef enum stage_type {
 #undef STAGE_X
     STAGE_SHELVES, /* arrays that stand in structures */
     STAGE_SAVED,
-    STAGE_METHODS,
-    STAGE_TESTS,
     STAGE_TYPE_COUNT
 } stage_type;
 /* clang-format on */
@@ -177,7 +170,6 @@ void stage_emit_scope(stage_emit *e, const tide_spec *spec);
 void stage_emit_frame(stage_emit *e, const tide_spec *spec);
 void stage_emit_acquire(stage_emit *e, const tide_spec *spec);
 void stage_emit_array(stage_emit *e, const tide_spec *spec);
-void stage_emit_dispatch(stage_emit *e, const tide_spec *spec);
 
 /* ---- what scopes and frames have in common ---- */
 

@@ -69,21 +69,19 @@ static void explain_print_item(const tide_spec *spec, uint32_t i)
 
 static void explain_print_items(const tide_spec *spec)
 {
-    if (spec->kind == TIDE_KIND_DISPATCH)
-        printf(" %" PRIu32 ", which stand in the plan", spec->item_count);
-    for (uint32_t i = 0; spec->kind != TIDE_KIND_DISPATCH && i < spec->item_count; i++)
+    for (uint32_t i = 0; i < spec->item_count; i++)
         explain_print_item(spec, i);
 }
 
 static void explain_print_words(const tide_spec *spec)
 {
-    static const char *const before[TIDE_KIND_COUNT] = {
+    static const char *const before[TIDE_SPEC_KINDS] = {
         [TIDE_KIND_SCOPE] = "a scope that saves the shelves of",
         [TIDE_KIND_FRAME] = "a frame that takes, under one guard, an array each of",
         [TIDE_KIND_ACQUIRE] = "an acquire that tests, in this order, for",
         [TIDE_KIND_ARRAY] = "an acquire of arrays that knows",
-        [TIDE_KIND_DISPATCH] = "a dispatch that jumps straight to the methods of types or keys,"};
-    tide_assert(spec->kind < TIDE_KIND_COUNT && before[spec->kind] != NULL);
+    };
+    tide_assert(spec->kind < TIDE_SPEC_KINDS && before[spec->kind] != NULL);
     printf(" * %s: %s", spec->stem, before[spec->kind]);
     explain_print_items(spec);
     printf(".\n");

@@ -25,7 +25,6 @@ typedef struct code_object {
 static code_object *code_list;
 static uint64_t code_objects, code_bytes; /* atomic */
 static uint64_t code_refused;             /* bytes of the last object that had no room */
-static void *code_of_dispatches[2][TIDE_PLAN_METHODS + 1]; /* by whether it counts, and tests */
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
@@ -147,24 +146,4 @@ void *tide_code_find(void *object, const char *stem, const char *suffix)
     char name[TIDE_SPEC_STEM + 32];
     int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
     return length > 0 && (size_t)length < sizeof name ? code_symbol(object, name) : NULL;
-}
-
-/* ---- dispatches --------------------------------------------------------------------------- */
-
-static void **code_place(const tide_spec *spec)
-{
-    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_PLAN_METHODS);
-    return &code_of_dispatches[spec->count][spec->item_count];
-}
-
-void *tide_code_shared(const tide_spec *spec)
-{
-    return spec->kind == TIDE_KIND_DISPATCH ? *code_place(spec) : NULL;
-}
-
-void tide_code_share(const tide_spec *spec, void *enter)
-{
-    tide_assert(enter != NULL);
-    if (spec->kind == TIDE_KIND_DISPATCH && *code_place(spec) == NULL)
-        *code_place(spec) = enter;
 }

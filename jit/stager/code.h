@@ -30,10 +30,4 @@ bool tide_code_full(void);
 uint64_t tide_code_objects(void);
 uint64_t tide_code_bytes(void);
 
-/* The code of dispatches is no site's own. What a dispatch tests for is data of its plan, so one
- * function serves all that test for as many types: it is compiled once, noted here, and then taken
- * by every other one. NULL: none is noted, or the spec is of another kind. */
-void *tide_code_shared(const tide_spec *spec);
-void tide_code_share(const tide_spec *spec, void *enter);
-
 #endif

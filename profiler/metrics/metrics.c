@@ -299,7 +299,7 @@ static void metrics_single(const metrics_writer *writer, const metrics_family *f
 
 static void metrics_write_process(const metrics_writer *writer, const json_t *facts)
 {
-    static const char *const compiles[] = {"compiled", "failed", "shared", NULL};
+    static const char *const compiles[] = {"compiled", "failed", NULL};
     static const char *const trials[] = {"won", "lost", NULL};
     static const metrics_family families[] = {
         {"tidepool_process_held_bytes", false, "Host memory of all pools and buffers.",

@@ -252,7 +252,6 @@ static const site_reason site_reasons[] = {
      "Please report it, with what `tidepool explain` prints of the site.", NULL},
     {"stager_late", "could not be compiled: the stager was late", "Is the machine overloaded?",
      NULL},
-    {"budget", "waits for the budget of compiles", "Raise the setting `compiles`.", NULL},
     {"code_full", "stays without code, for as much is loaded as may be",
      "Raise the setting `code_bytes`.", NULL},
     {"pinned", "is pinned by the program",

@@ -4,6 +4,7 @@
 #define TIDEPOOL_RUNTIME_DISPATCH_GENERIC_H
 
 #include <tidepool/generic.h>
+#include <tidepool/site.h>
 
 /* Does it choose by keys? Then each `type` below is a key. */
 bool tide_generic_by_keys(const tide_generic *generic);
@@ -33,5 +34,13 @@ tide_method *tide_generic_find_quietly(const tide_generic *generic, tide_type ty
 /* The same for a call of the function `caller`. If there is none, it is counted, and there is a
  * message. */
 tide_method *tide_generic_meet(tide_generic *generic, tide_type type, const char *caller);
+
+/* What a site that dispatches calls: what the function's pages say. A plan with counts, which is a
+ * table, has missed then. */
+tide_dispatch_function tide_general_dispatch;
+
+/* Gives the plan the code and the data of a table of its types, the most frequent first. False: one
+ * has no method of its own (yet), or there are none, or too many; then it is not to be used. */
+bool tide_dispatch_use_table(tide_plan *plan, const tide_generic *generic);
 
 #endif

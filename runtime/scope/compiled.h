@@ -8,7 +8,7 @@
  *   uint64_t tide_object_magic, tide_object_layout;      constants, checked before all else
  *   const tide_runtime *tide_object_table;                 set once, before any code is called
  *   STEM_enter, STEM_leave        of each scope; STEM_frame, STEM_leave of a frame; STEM_acquire,
- *                                 STEM_array, STEM_dispatch (the types of tidepool/site.h)
+ *                                 STEM_array (the types of tidepool/site.h)
  *
  * The law of compiled code is that of the inlined fast paths: it tests a guard and either does the
  * work or calls the general path, having changed nothing. What it leaves in a scope is what the
@@ -36,7 +36,6 @@ typedef struct tide_runtime {
     tide_leave_function *frame_leave;
     tide_acquire_function *acquire, *acquire_slow;
     tide_array_function *array, *array_slow;
-    tide_dispatch_function *dispatch;
 } tide_runtime;
 
 extern const tide_runtime tide_runtime_general;
@@ -55,12 +54,11 @@ extern const tide_runtime tide_runtime_general;
     X(struct tide_pool, shelves) X(struct tide_scope, pool) X(struct tide_scope, base)             \
     X(struct tide_scope, tag) X(struct tide_scope, outer_saved) X(struct tide_scope, plan)         \
     X(struct tide_scope, saved) X(struct tide_scope, site) X(struct tide_plan, counts)             \
-    X(struct tide_plan, generic) X(struct tide_plan, methods) X(struct tide_plan, tests)           \
     X(tide_plan_counts, runs) X(struct tide_array, tensor) X(struct tide_array, length)            \
     X(struct tide_array, hits) X(tide_dl_tensor, shape) X(tide_runtime, enter)                     \
     X(tide_runtime, leave) X(tide_runtime, frame) X(tide_runtime, frame_leave)                     \
     X(tide_runtime, acquire) X(tide_runtime, acquire_slow) X(tide_runtime, array)                  \
-    X(tide_runtime, array_slow) X(tide_runtime, dispatch)
+    X(tide_runtime, array_slow)
 /* clang-format on */
 
 /* One number for all of it (FNV-1a over offsets and sizes): the same in the library and in the

@@ -83,17 +83,6 @@ tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type 
 
 /* ---- dispatches -------------------------------------------------------------------------- */
 
-void tide_general_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
-                           tide_site *site)
-{
-    (void)site;
-    tide_assert(plan != NULL);
-    tide_plan_missed(plan);
-    tide_method *method = tide_generic_meet(generic, type, "TIDE_DISPATCH");
-    if (TIDE_LIKELY(method != NULL))
-        method(args);
-}
-
 void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, void *args)
 {
     if (site == NULL || site->kind != TIDE_KIND_DISPATCH) {
@@ -106,7 +95,7 @@ void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, 
 
 /* ---- the table handed to compiled code -------------------------------------------------- */
 
-_Static_assert(sizeof(tide_runtime) == 9 * sizeof(tide_enter_function *),
+_Static_assert(sizeof(tide_runtime) == 8 * sizeof(tide_enter_function *),
                "every member of the table below is a function, and each is filled in");
 
 const tide_runtime tide_runtime_general = {
@@ -118,5 +107,4 @@ const tide_runtime tide_runtime_general = {
     .acquire_slow = tide_general_acquire_slow,
     .array = tide_general_array,
     .array_slow = tide_general_array_slow,
-    .dispatch = tide_general_dispatch,
 };

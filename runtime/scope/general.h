@@ -15,8 +15,6 @@ tide_array_function tide_general_array;
 tide_acquire_function tide_general_acquire_slow;
 tide_array_function tide_general_array_slow;
 
-tide_dispatch_function tide_general_dispatch;
-
 /* Counts that a guard of the plan failed, if the plan counts that. */
 static inline void tide_plan_missed(const tide_plan *plan)
 {

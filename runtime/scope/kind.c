@@ -4,6 +4,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/scope/general.h"
 #include "runtime/scope/plan.h"
 
@@ -32,6 +33,15 @@ _Static_assert(TIDE_TIER_FULL == 0, "plans that name no tier are of the full tie
 _Static_assert(sizeof(tide_enter_function *) == sizeof(tide_dispatch_function *) &&
                    offsetof(tide_plan, enter) == offsetof(tide_plan, dispatch),
                "whoever stores a plan's code as `enter` stores it for every kind");
+
+bool tide_kind_use_table(tide_plan *plan, const struct tide_generic *generic)
+{
+    tide_assert(tide_kind_has_tables(plan->kind));
+    if (plan->kind == TIDE_KIND_DISPATCH)
+        return tide_dispatch_use_table(plan, generic);
+    tide_plan_use_table(plan);
+    return true;
+}
 
 /* ---- words -------------------------------------------------------------------------------- */
 

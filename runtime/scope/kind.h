@@ -22,10 +22,21 @@ tide_acquire_function tide_arrive_acquire;
 tide_array_function tide_arrive_array;
 tide_dispatch_function tide_arrive_dispatch;
 
-/* Can sites of this kind have plans of tier table? Such a table lists the shelves to save. */
+/* Can sites of this kind have plans of tier table? A scope's lists the shelves to save, a dispatch's
+ * the methods to jump to. */
 static inline bool tide_kind_has_tables(tide_kind kind)
 {
-    return kind == TIDE_KIND_SCOPE;
+    return kind == TIDE_KIND_SCOPE || kind == TIDE_KIND_DISPATCH;
+}
+
+/* Gives a plan of such a kind, whose types are filled in, the code of a table. False: a type has no
+ * method of its own. */
+bool tide_kind_use_table(tide_plan *plan, const struct tide_generic *generic);
+
+/* Is code of their own made for sites of this kind? For a dispatch it would be that of its table. */
+static inline bool tide_kind_compiles(tide_kind kind)
+{
+    return kind != TIDE_KIND_DISPATCH;
 }
 
 /* Does a use of such a site open a level, which a second function leaves? */

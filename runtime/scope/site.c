@@ -125,9 +125,12 @@ static const tide_plan *site_table_of(const tide_site *site, const char *call)
                   tide_kind_name(site->kind));
         return NULL;
     }
-    return record->table != NULL      ? record->table
-           : record->declared != NULL ? record->declared
-                                      : tide_plan_table(NULL, 0, call);
+    if (record->table != NULL || record->declared != NULL)
+        return record->table != NULL ? record->table : record->declared;
+    if (site->kind == TIDE_KIND_SCOPE)
+        return tide_plan_table(NULL, 0, call);
+    tide_fail(TIDE_ERROR_STATE, call, "no table was learned for the site yet");
+    return NULL;
 }
 
 const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const char *call)
@@ -152,11 +155,11 @@ static tide_tier site_tier_wanted(const tide_site *site)
         return record->pin;
     if (record->compiled != NULL)
         return TIDE_TIER_COMPILED;
-    if (!tide_kind_has_tables(site->kind))
-        return TIDE_TIER_FULL;
     if (record->declared != NULL || record->table != NULL)
         return TIDE_TIER_TABLE;
-    return tide_setting_get(TIDE_SETTING_tier) != 0 ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
+    return site->kind == TIDE_KIND_SCOPE && tide_setting_get(TIDE_SETTING_tier) != 0
+               ? TIDE_TIER_TABLE
+               : TIDE_TIER_FULL;
 }
 
 void tide_site_publish(tide_site *site)

@@ -7,7 +7,7 @@
 
 struct tide_declared_shape;
 
-/* What a site of a kind without tables is declared to be used for. */
+/* What a site that is no scope is declared to be used for. */
 typedef struct tide_declared_uses {
     uint32_t count;                     /* of types or shapes; 0: nothing is declared           */
     const struct tide_generic *generic; /* of a dispatch                                        */
@@ -21,9 +21,9 @@ typedef struct tide_site_record {
     uint64_t uses_before; /* what stood under its number when it was counted anew            */
     bool pinned;
     tide_tier pin;
-    const tide_plan *declared; /* table plan of the types declared; NULL: none were   */
-    tide_declared_uses uses;   /* the same of a kind without tables                   */
-    const tide_plan *table;    /* the same of the types learned, by policy            */
+    const tide_plan *declared; /* a scope's table of the types declared; NULL: none were */
+    tide_declared_uses uses;   /* the same of other kinds                             */
+    const tide_plan *table;    /* table of the types learned, by policy               */
     const tide_plan *compiled; /* by policy; NULL: none is in force                   */
     void *profile;             /* the observer's own */
     void *learner;             /* policy's own       */

@@ -35,7 +35,7 @@ static tide_status steer_begin(tide_site *site, const char *call)
 static tide_status steer_declare(tide_site *site, const tide_type *types, size_t count,
                                  const char *call)
 {
-    tide_assert(tide_kind_has_tables(site->kind));
+    tide_assert(site->kind == TIDE_KIND_SCOPE);
     const tide_plan *plan = tide_plan_table(types, count, call);
     if (plan == NULL)
         return TIDE_ERROR_MEMORY;
@@ -46,13 +46,13 @@ static tide_status steer_declare(tide_site *site, const tide_type *types, size_t
     return TIDE_OK;
 }
 
-/* What is declared of a site without tables takes the place of what was. Registry locked. */
+/* What is declared of a site that is no scope takes the place of what was. Registry locked. */
 static void steer_put_uses(tide_site *site, tide_declared_uses uses)
 {
-    tide_assert(uses.count <= TIDE_PLAN_METHODS && !tide_kind_has_tables(site->kind));
+    tide_assert(uses.count <= TIDE_PLAN_METHODS && site->kind != TIDE_KIND_SCOPE);
     tide_os_free(site->record->uses.shapes);
     site->record->uses = uses;
-    site->record->compiled = NULL; /* was for other uses */
+    site->record->table = site->record->compiled = NULL; /* were for other uses */
     tide_site_publish(site);
 }
 
@@ -98,7 +98,7 @@ tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t co
         TIDE_FORWARD(steer_check_order(site->kind, types, count, call));
     TIDE_FORWARD(steer_begin(site, call));
     tide_status status = TIDE_OK;
-    if (tide_kind_has_tables(site->kind)) {
+    if (site->kind == TIDE_KIND_SCOPE) {
         status = steer_declare(site, types, count, call);
     } else {
         tide_declared_uses uses = {.count = (uint32_t)count};

@@ -3,7 +3,7 @@
  *
  *   lookup         TIDE_DISPATCH, its site pinned to the general plan: the methods' table
  *   switch         what a person would write who knows all types beforehand
- *   tide-compiled  TIDE_DISPATCH with compiled code
+ *   tide-table     TIDE_DISPATCH by the table that its site has learned
  *   tide-each      tide_dispatch_each over lists of types and values, 4096 values a call; -many: each
  *                  type also has a method for many values
  *   direct         calls of the known methods, in the order of the stream
@@ -151,7 +151,6 @@ static dispatch_state *make(size_t rows, uint32_t turns)
 /* clang-format off */
 DISPATCH(lookup, SITE)
 DISPATCH(compiled, SITE)
-DISPATCH(counted, SITE)
 
 DISPATCH(direct_3, CALL(method_0) CALL(method_1) CALL(method_2))
 DISPATCH(floor_3, IN_PLACE(0) IN_PLACE(1) IN_PLACE(2))
@@ -198,7 +197,6 @@ static void warm(dispatch_state *s)
     }
 PROVE(lookup)
 PROVE(compiled)
-PROVE(counted)
 PROVE(direct_3)
 PROVE(floor_3)
 PROVE(switch_3)
@@ -290,13 +288,9 @@ static void forget(const bench_compiled *c)
 /* `may_miss`: this part of the calls may find no guard. */
 static void *compile(dispatch_state *s, double may_miss)
 {
-    bench_compiled twin = site_of("counted_run");
     s->compiled = site_of("compiled_run");
-    forget(&twin);
     forget(&s->compiled);
     s->compiled.may_miss = may_miss;
-    bench_compile(&twin, counted_use, s, s->rows, true);
-    bench_prove_executed(&twin, counted_use, s, s->rows, (uint64_t)(may_miss * (double)s->rows));
     bench_compile(&s->compiled, compiled_use, s, s->rows, false);
     return s;
 }
@@ -315,7 +309,7 @@ static void *compiled_3_setup(const bench_case *job)
     static const bench_variant variable = {label,      missing, setup,    name##_prove, \
                                            name##_run, verify,  teardown, NULL};
 DISPATCH_VARIANT(lookup_3, "lookup", NULL, lookup_3_setup, lookup)
-DISPATCH_VARIANT(compiled_3, "tide-compiled", BENCH_MISSING_STAGER, compiled_3_setup, compiled)
+DISPATCH_VARIANT(compiled_3, "tide-table", NULL, compiled_3_setup, compiled)
 DISPATCH_VARIANT(known_3, "direct", NULL, setup_3, direct_3)
 DISPATCH_VARIANT(least_3, "floor", NULL, setup_3, floor_3)
 DISPATCH_VARIANT(cases_3, "switch", NULL, setup_3, switch_3)
@@ -368,8 +362,7 @@ static void *each_setup(const bench_case *job)
 }
 
 DISPATCH_VARIANT(lookup_random, "lookup", NULL, lookup_random_setup, lookup)
-DISPATCH_VARIANT(compiled_random, "tide-compiled", BENCH_MISSING_STAGER, compiled_random_setup,
-                 compiled)
+DISPATCH_VARIANT(compiled_random, "tide-table", NULL, compiled_random_setup, compiled)
 DISPATCH_VARIANT(cases_random, "switch", NULL, setup_random, switch_all)
 DISPATCH_VARIANT(each_one, "tide-each", NULL, each_setup, each)
 DISPATCH_VARIANT(each_many, "tide-each-many", NULL, setup_many, each)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled sites: each path does what its like in paths.c does, by the code that the stager makes.
+/* Compiled sites, and a dispatch by its table: each path does what its like in paths.c does, by the code that the stager makes.
  * What is counted is a whole use: the site's plan, the call, and the code. */
 #define _GNU_SOURCE
 #include "compiled.h"
@@ -110,7 +110,7 @@ const golden_path golden_compiled_paths[] = {
     {"compiled-frame-4-arrays", frame, true},
     {"compiled-acquire-2nd-type", acquire, true},
     {"compiled-array-2d", array, true},
-    {"compiled-dispatch", dispatch, true},
+    {"table-dispatch", dispatch, true},
 };
 const size_t golden_compiled_path_count =
     sizeof golden_compiled_paths / sizeof golden_compiled_paths[0];
@@ -144,7 +144,6 @@ static void make_specs(void)
     add_types(&specs[TIDE_KIND_SCOPE], both, 2);
     add_types(&specs[TIDE_KIND_FRAME], four, 4);
     add_types(&specs[TIDE_KIND_ACQUIRE], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
-    specs[TIDE_KIND_DISPATCH].item_count = 2;
     specs[TIDE_KIND_ARRAY].item_count = 1;
     specs[TIDE_KIND_ARRAY].items[0] =
         (tide_spec_item){.type = TIDE_F64, .ndim = 2, .shape = {10, 10}};
@@ -164,12 +163,9 @@ static bool make_plans(void)
     if (generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
         tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
         return false;
-    plans[TIDE_KIND_DISPATCH].generic = generic;
-    for (int i = 0; i < 2; i++) {
-        plans[TIDE_KIND_DISPATCH].tests[i] = tested[i];
-        plans[TIDE_KIND_DISPATCH].methods[i] = tide_generic_place(generic, tested[i]);
-    }
-    return true;
+    plans[TIDE_KIND_DISPATCH].type_count = 2;
+    plans[TIDE_KIND_DISPATCH].types = tested;
+    return tide_dispatch_use_table(&plans[TIDE_KIND_DISPATCH], generic);
 }
 
 /* ---- compiling ---- */
@@ -178,7 +174,7 @@ static bool write_specs(const char *path)
 {
     static char text[TIDE_SPEC_SITE_BYTES * (TIDE_KIND_COUNT + 2)];
     size_t used = tide_spec_write_head(text, sizeof text);
-    for (int k = 0; k < TIDE_KIND_COUNT; k++)
+    for (int k = 0; k < TIDE_SPEC_KINDS; k++)
         used += tide_spec_write(&specs[k], text + used, sizeof text - used);
     FILE *file = fopen(path, "w");
     return file != NULL && fwrite(text, 1, used, file) == used && fclose(file) == 0;
@@ -211,7 +207,7 @@ static bool load(const char *path)
     if (table == NULL)
         return false;
     *table = &tide_runtime_general;
-    for (int k = 0; k < TIDE_KIND_COUNT; k++) {
+    for (int k = 0; k < TIDE_SPEC_KINDS; k++) {
         const char *suffix = k == TIDE_KIND_SCOPE ? "enter" : tide_kind_name((tide_kind)k);
         code = symbol(library, specs[k].stem, suffix);
         memcpy(&plans[k].enter, &code, sizeof code);

@@ -60,6 +60,8 @@ static void expect_tasks(size_t wanted)
 /* Uses the site while the thread does all else. */
 static void until_learned(const use *u, tide_tier tier)
 {
+    if (tier == TIDE_TIER_COMPILED)
+        tier = best_tier(u->site->kind);
     for (unsigned i = 0; i < PATIENCE_MS && (tier_of(u->site) != tier || i == 0); i++) {
         use_times(u, 50);
         usleep(1000);

@@ -8,81 +8,15 @@
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
 
-#include "jit/learn/budget.h"
 #include "jit/learn/learner.h"
 #include "jit/learn/round.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/site.h"
 
-static uint64_t round_now(void)
-{
-    tide_round_lock();
-    uint64_t round = tide_round_number();
-    tide_round_unlock();
-    return round;
-}
-
 static void steps(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         expect_ok(tide_step());
-}
-
-static tide_learned *plan_in_force(const use *u)
-{
-    tide_learned *plan = tide_learner_plan_in_force(u->site->record->learner);
-    assert_non_null(plan);
-    return plan;
-}
-
-/* ---- back-off ---------------------------------------------------------------------------- */
-
-static void a_plan_that_fails_no_more_is_forgiven(void **state)
-{
-    (void)state;
-    enum { LONGEST = 256, LEAST = 8 };
-    use u = use_of("decays: forgiven", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    set("break_even", 1e6); /* it is wanted as code, and never pays */
-    learn_windows(&u, 2);
-    tide_learned *plan = plan_in_force(&u);
-    plan->state = TIDE_CODE_REQUESTED; /* however long that takes: it may fail again */
-    plan->back_off = LONGEST;
-    plan->retry_round = round_now();
-    steps(2 * LONGEST);
-    assert_int_equal(plan->back_off, LONGEST);
-    plan->state = TIDE_CODE_NONE;
-    plan->retry_round = round_now() + LONGEST;
-    steps(LONGEST); /* it is left alone, and nothing is forgiven */
-    assert_int_equal(plan->back_off, LONGEST);
-    uint64_t last = LONGEST;
-    for (unsigned i = 0; i < 2 * LONGEST; i++) {
-        steps(1);
-        assert_true(plan->back_off == last || plan->back_off == last / 2);
-        last = plan->back_off;
-    }
-    assert_int_equal(plan->back_off, LEAST);
-    assert_int_equal(plan->state, TIDE_CODE_WANTED);
-}
-
-static void failed_batches_of_long_ago_make_no_rest(void **state)
-{
-    (void)state;
-    enum { LONGEST = 16, FAILURES = 12 };
-    set("back_off_max", LONGEST);
-    uint64_t round = round_now();
-    assert_true(tide_budget_note(true, round));
-    for (unsigned i = 0; i < FAILURES; i++)
-        (void)tide_budget_note(false, ++round);
-    assert_int_equal(tide_budget_take(round + LONGEST - 1), TIDE_REASON_backing_off);
-    assert_int_equal(tide_budget_take(round + LONGEST), TIDE_REASON_none);
-    round += LONGEST + 1; /* one has gone by: the next failure is as bad as the last one */
-    assert_false(tide_budget_note(false, round));
-    round += (LONGEST + 1) * (FAILURES + 1);
-    assert_true(tide_budget_note(false, round)); /* the first of a few */
-    assert_true(tide_budget_note(false, ++round));
-    assert_false(tide_budget_note(false, ++round));
-    assert_true(tide_budget_note(true, round));
-    steps(round - round_now() + LONGEST);
 }
 
 /* ---- misses ------------------------------------------------------------------------------ */
@@ -140,7 +74,7 @@ static void a_site_that_is_not_used_stays_what_it_is(void **state)
         assert_int_equal(info_of(u.site).generation, generation);
         assert_true(u.site->record->learner != NULL);
         expect_types(u.site, 1, TIDE_F64);
-        assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
+        assert_int_equal(tier_of(u.site), best_tier(kind));
         expect_executed(&u, 10);
     }
 }
@@ -148,8 +82,6 @@ static void a_site_that_is_not_used_stays_what_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(a_plan_that_fails_no_more_is_forgiven),
-        LEARNING_TEST(failed_batches_of_long_ago_make_no_rest),
         LEARNING_TEST(patience_with_misses_wears_off),
         LEARNING_TEST(a_site_that_is_not_used_stays_what_it_is),
     };

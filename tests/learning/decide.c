@@ -168,7 +168,7 @@ static const struct line {
      2,
      {2, 1}},
     {"a rare type gets no guard",
-     TIDE_KIND_DISPATCH,
+     TIDE_KIND_ACQUIRE,
      1000,
      0,
      {999, 0, 1},
@@ -188,7 +188,7 @@ static const struct line {
      6,
      {1, 2, 3, 4, 5, 6}},
     {"sixteen, each half as frequent as the one before",
-     TIDE_KIND_DISPATCH,
+     TIDE_KIND_ACQUIRE,
      65535,
      0,
      {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768},
@@ -198,7 +198,7 @@ static const struct line {
      16,
      {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
     {"one frequent, twelve that come once: their guards cost more than they save",
-     TIDE_KIND_DISPATCH,
+     TIDE_KIND_ACQUIRE,
      1012,
      0,
      {1000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -218,7 +218,7 @@ static const struct line {
      0,
      {0}},
     {"a fifth that is rare",
-     TIDE_KIND_DISPATCH,
+     TIDE_KIND_ACQUIRE,
      200,
      0,
      {140, 30, 20, 6, 4},
@@ -294,7 +294,7 @@ static void costs_are_as_the_header_says(void **state)
     expect_cost(TIDE_KIND_ACQUIRE, &seen, items(1, 1), 0.6 * 1 + 0.4 * (1 + 4));
     expect_cost(TIDE_KIND_ACQUIRE, &seen, items(2, 1, 2), 0.6 * 1 + 0.4 * 2);
     expect_cost(TIDE_KIND_ACQUIRE, &seen, items(2, 2, 1), 0.4 * 1 + 0.6 * 2);
-    expect_cost(TIDE_KIND_DISPATCH, &seen, items(1, 5), 1 + 4);
+    expect_cost(TIDE_KIND_ACQUIRE, &seen, items(1, 5), 1 + 4);
 }
 
 static void others_cost_a_scope_what_touches_cost(void **state)
@@ -360,7 +360,7 @@ static void a_chain_that_became_useless_is_dropped(void **state)
     (void)state;
     tide_items plan = items(1, 9);
     tide_site_profile seen = profile(280, 0, (const uint64_t[TYPES]){40, 40, 40, 40, 40, 40, 40});
-    tide_choice choice = decide_between(&seen, TIDE_KIND_DISPATCH, 0, 1, &plan);
+    tide_choice choice = decide_between(&seen, TIDE_KIND_ACQUIRE, 0, 1, &plan);
     assert_int_equal(choice.what, TIDE_CHOICE_GENERAL);
     assert_int_equal(choice.reason, TIDE_REASON_megamorphic);
 }

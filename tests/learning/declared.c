@@ -39,7 +39,7 @@ static tide_generic *make_tens(const char *name)
 static void expect_guards(const tide_site *site, const tide_type *types, uint32_t count)
 {
     tide_site_information info = info_of(site);
-    assert_int_equal(info.tier, TIDE_TIER_COMPILED);
+    assert_int_equal(info.tier, TIDE_TIER_TABLE);
     assert_int_equal(info.type_count, count);
     assert_memory_equal(info.types, types, count * sizeof *types);
 }
@@ -53,10 +53,9 @@ static use declare(const char *name, const tide_type *types, uint32_t count)
 
 /* ---- what a declaration gives ------------------------------------------------------------ */
 
-static void a_declared_dispatch_is_compiled_before_its_first_use(void **state)
+static void a_declared_dispatch_has_its_table_before_its_first_use(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type types[] = {TIDE_U8, TIDE_F64, TIDE_I32};
     use u = declare("declared: unused", types, 3);
     settle();
@@ -66,17 +65,15 @@ static void a_declared_dispatch_is_compiled_before_its_first_use(void **state)
         u.types[0] = types[i];
         expect_executed(&u, 10);
     }
-    uint64_t misses = misses_of(u.site), runs = runs_of(u.site);
+    uint64_t misses = misses_of(u.site);
     u.types[0] = TIDE_F32;
     use_times(&u, 5);
     assert_int_equal(misses_of(u.site), misses + 5);
-    assert_int_equal(runs_of(u.site), runs);
 }
 
 static void as_many_types_as_a_plan_has_methods_are_guarded(void **state)
 {
     (void)state;
-    need_stager();
     tide_type types[TIDE_PLAN_METHODS];
     for (unsigned i = 0; i < TIDE_PLAN_METHODS; i++) {
         char name[64];
@@ -96,27 +93,25 @@ static void as_many_types_as_a_plan_has_methods_are_guarded(void **state)
 static void a_declaration_holds_whatever_is_observed_until_reset(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type types[] = {TIDE_F64, TIDE_I32};
     use u = declare("declared: held", types, 2);
     settle();
     u.types[0] = TIDE_U8;
     learn_windows(&u, 5);
     expect_guards(u.site, types, 2);
-    assert_string_equal(reason_of(u.site), "compiled code was adopted without a trial");
+    assert_string_equal(reason_of(u.site), "its types were declared");
     expect_ok(tide_site_reset(u.site));
     assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-    until(&u, TIDE_TIER_COMPILED);
+    until(&u, TIDE_TIER_TABLE);
     expect_guards(u.site, &(tide_type){TIDE_U8}, 1);
 }
 
 static void a_declaration_replaces_what_was_learned(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type types[] = {TIDE_I32, TIDE_F64};
     use u = use_of("declared: late", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
-    until(&u, TIDE_TIER_COMPILED);
+    until(&u, TIDE_TIER_TABLE);
     expect_ok(tide_site_declare_dispatch(u.site, u.generic, types, 2));
     assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
     assert_true(use_once(&u));
@@ -128,7 +123,6 @@ static void a_declaration_replaces_what_was_learned(void **state)
 static void another_order_is_another_plan_and_the_same_one_comes_back(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type one[] = {TIDE_I32, TIDE_F64}, other[] = {TIDE_F64, TIDE_I32};
     use u = declare("declared: order", one, 2);
     settle();
@@ -136,44 +130,18 @@ static void another_order_is_another_plan_and_the_same_one_comes_back(void **sta
     expect_ok(tide_site_declare_dispatch(u.site, u.generic, other, 2));
     settle();
     expect_guards(u.site, other, 2);
-    uint64_t ordered = learned().ordered;
     expect_ok(tide_site_declare_dispatch(u.site, u.generic, other, 2));
     settle();
     expect_guards(u.site, other, 2);
     expect_ok(tide_site_declare_dispatch(u.site, u.generic, one, 2));
     settle();
     expect_guards(u.site, one, 2);
-    assert_int_equal(learned().ordered, ordered);
     expect_executed(&u, 10);
-}
-
-/* Its code stays loaded anyway, so it is not given up for others of the site's, and not tried again
- * when it is wanted back. */
-static void a_dispatch_keeps_the_code_of_all_its_plans(void **state)
-{
-    (void)state;
-    need_stager();
-    enum { PLANS = 6 };
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
-    use u = declare("declared: many plans", types, 1);
-    for (unsigned i = 0; i < PLANS; i++) {
-        expect_ok(tide_site_declare_dispatch(u.site, u.generic, &types[i], 1));
-        settle();
-    }
-    set("trial", 1);
-    uint64_t ordered = learned().ordered;
-    for (unsigned i = 0; i < PLANS; i++) {
-        expect_ok(tide_site_declare_dispatch(u.site, u.generic, &types[i], 1));
-        expect_ok(tide_step());
-        expect_guards(u.site, &types[i], 1);
-    }
-    assert_int_equal(learned().ordered, ordered);
 }
 
 static void a_pinned_site_keeps_its_tier_when_it_is_declared(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type types[] = {TIDE_F64};
     use u = use_of("declared: pinned", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
     expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL));
@@ -188,10 +156,10 @@ static void a_pinned_site_keeps_its_tier_when_it_is_declared(void **state)
 static void code_for_declared_types_waits_until_it_pays(void **state)
 {
     (void)state;
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64};
     set("break_even", 1);
     uint64_t ordered = learned().ordered;
-    use u = declare("declared: cold", types, 5); /* there is no code yet for five */
+    use u = use_of("declared: cold", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
+    expect_ok(tide_site_declare(u.site, u.types, 2));
     use_times(&u, 10);
     settle();
     assert_int_equal(learned().ordered, ordered);
@@ -201,50 +169,11 @@ static void code_for_declared_types_waits_until_it_pays(void **state)
     assert_int_equal(learned().ordered, ordered + 1);
 }
 
-/* Nothing but the other site's order has to come, and to settle waits for that. */
-static void a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
-    set("break_even", 1);
-    use ordered = declare("declared: ordered", types, 6);
-    use other = declare("declared: shares", types, 6);
-    uint64_t compiled = learned().compiled;
-    expect_ok(tide_site_compile_now(ordered.site));
-    settle();
-    assert_int_equal(tier_of(ordered.site), TIDE_TIER_COMPILED);
-    assert_int_equal(tier_of(other.site), TIDE_TIER_COMPILED);
-    assert_int_equal(learned().compiled, compiled + 1);
-}
-
-/* What must be compiled in the same round does not keep it waiting. */
-static void code_that_is_there_comes_before_code_that_is_compiled(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32};
-    (void)declare("declared: there before", types, 3);
-    settle();
-    use frame = use_of("declared: compiled", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_U8);
-    expect_ok(tide_site_declare(frame.site, frame.types, 2));
-    use dispatch = declare("declared: there", types, 3);
-    tide_learning_statistics before = learned();
-    expect_ok(tide_step());
-    assert_int_equal(learned().ordered, before.ordered + 1);
-    assert_int_equal(learned().shared, before.shared + 1);
-    assert_int_equal(tier_of(dispatch.site), TIDE_TIER_COMPILED);
-    expect_executed(&dispatch, 10);
-    settle();
-    assert_int_equal(tier_of(frame.site), TIDE_TIER_COMPILED);
-}
-
 /* ---- other generic functions ------------------------------------------------------------- */
 
-static void a_declaration_for_another_generic_function_gets_code_for_that(void **state)
+static void a_declaration_for_another_generic_function_gets_a_table_of_that(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type types[] = {TIDE_F64, TIDE_I32};
     use u = declare("declared: first function", types, 2);
     settle();
@@ -253,9 +182,8 @@ static void a_declaration_for_another_generic_function_gets_code_for_that(void *
     expect_ok(tide_site_declare_dispatch(u.site, tens, types, 2));
     settle();
     expect_guards(u.site, types, 2);
-    uint64_t runs = runs_of(u.site), misses = misses_of(u.site);
+    uint64_t misses = misses_of(u.site);
     assert_int_equal(dispatch_once(u.site, tens, TIDE_I32), 10);
-    assert_int_equal(runs_of(u.site), runs + 1);
     use_times(&u, 3);
     assert_int_equal(misses_of(u.site), misses + 3);
 }
@@ -322,7 +250,6 @@ static void declare_some(rng *random)
 static void types_change_while_threads_dispatch(void **state)
 {
     (void)state;
-    need_stager();
     static tide_method *const methods[CALLED] = {add_0, add_1, add_2, add_3};
     pthread_t threads[CALLERS];
     rng random = {77};
@@ -347,12 +274,11 @@ static void types_change_while_threads_dispatch(void **state)
     }
     declare_some(&random);
     settle();
-    assert_int_equal(tier_of(called.site), TIDE_TIER_COMPILED);
+    assert_int_equal(tier_of(called.site), TIDE_TIER_TABLE);
     __atomic_store_n(&called.stop, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < CALLERS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_false(called.failed);
-    assert_true(runs_of(called.site) > 0);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
@@ -360,7 +286,6 @@ static void types_change_while_threads_dispatch(void **state)
 static void a_wrong_declaration_is_refused_and_changes_nothing(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type held[] = {TIDE_I32}, own[] = {TIDE_F64, TIDE_I32},
                            twice[] = {TIDE_F64, TIDE_I32, TIDE_F64}, unmet[] = {TIDE_F64, TIDE_U8},
                            many[TIDE_PLAN_METHODS + 1] = {TIDE_F64};
@@ -402,7 +327,6 @@ static void count_gave_up(const tide_event *event, void *user)
 static void a_declaration_beyond_the_plans_leaves_the_site_general(void **state)
 {
     (void)state;
-    need_stager();
     static const tide_type first[] = {TIDE_F64}, second[] = {TIDE_I32, TIDE_F64};
     set("plans_max", 1);
     use u = declare("declared: beyond", first, 1);
@@ -411,13 +335,11 @@ static void a_declaration_beyond_the_plans_leaves_the_site_general(void **state)
     gave_up = 0;
     tide_event_set_handler(count_gave_up, NULL);
     expect_ok(tide_site_declare_dispatch(u.site, u.generic, second, 2));
-    uint64_t runs = runs_of(u.site);
     for (unsigned i = 0; i < 20; i++) {
         use_times(&u, 10);
         expect_ok(tide_step());
     }
     assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-    assert_int_equal(runs_of(u.site), runs);
     assert_int_equal(gave_up, 1);
     expect_ok(tide_site_declare_dispatch(u.site, u.generic, first, 1)); /* for this there is one */
     settle();
@@ -427,17 +349,14 @@ static void a_declaration_beyond_the_plans_leaves_the_site_general(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(a_declared_dispatch_is_compiled_before_its_first_use),
+        LEARNING_TEST(a_declared_dispatch_has_its_table_before_its_first_use),
         LEARNING_TEST(as_many_types_as_a_plan_has_methods_are_guarded),
         LEARNING_TEST(a_declaration_holds_whatever_is_observed_until_reset),
         LEARNING_TEST(a_declaration_replaces_what_was_learned),
         LEARNING_TEST(another_order_is_another_plan_and_the_same_one_comes_back),
-        LEARNING_TEST(a_dispatch_keeps_the_code_of_all_its_plans),
         LEARNING_TEST(a_pinned_site_keeps_its_tier_when_it_is_declared),
         LEARNING_TEST(code_for_declared_types_waits_until_it_pays),
-        LEARNING_TEST(a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with),
-        LEARNING_TEST(code_that_is_there_comes_before_code_that_is_compiled),
-        LEARNING_TEST(a_declaration_for_another_generic_function_gets_code_for_that),
+        LEARNING_TEST(a_declaration_for_another_generic_function_gets_a_table_of_that),
         LEARNING_TEST(types_change_while_threads_dispatch),
         LEARNING_TEST(a_wrong_declaration_is_refused_and_changes_nothing),
         LEARNING_TEST(a_declaration_beyond_the_plans_leaves_the_site_general),

@@ -72,7 +72,10 @@ tide_learning_statistics learned(void);
 /* The plan in force is for exactly these types, in any order. */
 void expect_types(const tide_site *site, uint32_t count, ...);
 
-/* Uses and steps in turn until the site runs a plan of that tier, no window is open, and nothing is
+/* The best tier of a kind: a dispatch has no code of its own. */
+tide_tier best_tier(tide_kind kind);
+
+/* Uses and steps in turn until the site runs a plan of that tier (TIDE_TIER_COMPILED: its best), no window is open, and nothing is
  * pending. Fails when it has not come to that after many windows. */
 void until(const use *u, tide_tier tier);
 

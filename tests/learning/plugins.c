@@ -156,7 +156,7 @@ static void what_comes_to_lie_where_a_module_was_is_learned_afresh(void **state)
             until(&u, TIDE_TIER_COMPILED);
             set("window_every", 1);
             learn_windows(&u, 3);
-            expect_ok(tide_site_pin(u.site, TIDE_TIER_COMPILED));
+            expect_ok(tide_site_pin(u.site, best_tier(kind)));
             settle();
             expect_executed(&u, 10);
         }

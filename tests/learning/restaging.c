@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites that are staged again and again: nothing grows. And what bounds compiles. */
+/* Sites that are staged again and again: nothing grows. */
 #define _GNU_SOURCE
 #include "learning.h"
 
@@ -136,14 +136,6 @@ static void ten_thousand_restagings_compile_each_plan_once(void **state)
         expect_executed(&sites[i], 20);
 }
 
-static unsigned count_reason(const char *words)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < SITES; i++)
-        count += strstr(reason_of(sites[i].site), words) != NULL;
-    return count;
-}
-
 /* A site whose types never come back gets as many plans as are remembered, and keeps those. */
 static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
 {
@@ -166,28 +158,10 @@ static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
                         "as many plans as are remembered; those are all it gets");
 }
 
-/* The budget is of the whole process, and says so. */
-static void compiles_a_minute_are_bounded(void **state)
-{
-    (void)state;
-    need_stager();
-    quicken();
-    set("window_every", 100);
-    make_sites("58: budget");
-    set("compiles", 0);
-    uint64_t ordered = learned().ordered;
-    assert_int_equal(change(0), 0);
-    assert_int_equal(learned().ordered, ordered);
-    assert_true(count_reason("budget") > SITES / 2);
-    set("compiles", 1e9);
-    assert_int_equal(change(0), SITES);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(plans_of_one_site_are_bounded_and_it_says_so),
-        LEARNING_TEST(compiles_a_minute_are_bounded),
         LEARNING_TEST(ten_thousand_restagings_compile_each_plan_once),
     };
     return cmocka_run_group_tests_name("learning: restaging", tests, learning_make_pool,

@@ -5,7 +5,6 @@
 #include "learning.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,28 +56,6 @@ static uint64_t clock_of_tests(const tide_plan *timed)
     return now;
 }
 
-/* A processor that works ahead: of what was called since the last look it does some while it looks. */
-static unsigned works_ahead; /* calls of the method so far */
-
-static uint64_t clock_beside_work(const tide_plan *timed)
-{
-    enum { LOOK = 20, HIDDEN = 10 };
-    static uint64_t now;
-    static unsigned seen;
-    if (timed == NULL)
-        return now += LOOK;
-    uint64_t work =
-        (works_ahead - seen) * (timed->tier == TIDE_TIER_COMPILED ? candidate_ns : control_ns);
-    seen = works_ahead;
-    return now += LOOK + (work > HIDDEN ? work - HIDDEN : 0);
-}
-
-static void work_ahead(void *count)
-{
-    ++*(unsigned *)count;
-    works_ahead++;
-}
-
 enum { WARM_UP = 32, BURST = 256 }; /* uses */
 
 static int trial_setup(void **state)
@@ -108,12 +85,10 @@ static void open_trial(const use *u)
 {
     need_stager();
     set("break_even", 1e6);
-    set("count_runs", 0); /* for dispatches: no code that does not count is at hand */
     for (unsigned i = 0; i < 150; i++) {
         use_times(u, 20);
         expect_ok(tide_step());
     }
-    set("count_runs", 1);
     set("break_even", 0);
     for (unsigned i = 0; i < 50 && strcmp(reason_of(u->site), on_trial) != 0; i++) {
         expect_ok(tide_step());
@@ -138,7 +113,7 @@ static use tried(const char *purpose, tide_kind kind)
     return use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32);
 }
 
-#define EACH_KIND(kind) for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++)
+#define EACH_KIND(kind) for (tide_kind kind = 0; kind < TIDE_KIND_DISPATCH; kind++)
 
 static tide_tier tier_without_code(tide_kind kind)
 {
@@ -276,23 +251,6 @@ static void noise_takes_more_uses(void **state)
     assert_true(info.trial_ns > 110 + 65 && info.trial_ns < 110 + 85); /* the clock's part is off */
 }
 
-/* What a dispatch takes is less than what a processor does while the clock is read. Where each use
- * is timed by itself, both plans seem to take nothing. */
-static void a_dispatch_is_timed_as_it_runs_outside_of_trials(void **state)
-{
-    (void)state;
-    use u = tried("ahead", TIDE_KIND_DISPATCH);
-    control_ns = 9;
-    candidate_ns = 6;
-    tide_trial_clock = clock_beside_work;
-    expect_ok(tide_generic_add(u.generic, u.types[0], work_ahead));
-    (void)bursts_of(&u);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
-    tide_site_information info = info_of(u.site);
-    assert_true(info.trial_ns > 7 && info.trial_ns < 9);
-    assert_true(info.trial_code_ns > 4 && info.trial_code_ns < 6);
-}
-
 /* Equal plans in noise: twenty trials, and none is won. */
 static void noise_makes_no_winner(void **state)
 {
@@ -425,43 +383,6 @@ static void a_trial_waits_while_everything_is_observed(void **state)
     expect_ok(tide_profile_observe(false));
     hold_trial(&u);
     assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
-}
-
-static jmp_buf jump_back;
-
-static void jump_out(void *unused)
-{
-    (void)unused;
-    longjmp(jump_back, 1);
-}
-
-static void dispatch_and_jump(tide_site *site, tide_generic *generic, unsigned times)
-{
-    for (volatile unsigned i = 0; i < times; i++)
-        if (setjmp(jump_back) == 0)
-            tide_site_dispatch(site, generic, TIDE_F64, NULL);
-}
-
-/* Such a use has no end that could be timed. The trial comes to its own all the same. */
-static void a_trial_ends_though_methods_do_not_return(void **state)
-{
-    (void)state;
-    need_stager();
-    tide_site *site = tide_site_register_kind("trials: jumps", TIDE_KIND_DISPATCH);
-    tide_generic *generic = tide_generic_create("jumps");
-    expect_ok(tide_generic_add(generic, TIDE_F64, jump_out));
-    set("trial_calls", 512);
-    for (unsigned i = 0; i < 50 && strcmp(reason_of(site), on_trial) != 0; i++) {
-        dispatch_and_jump(site, generic, 300);
-        expect_ok(tide_step());
-        settle();
-    }
-    assert_string_equal(reason_of(site), on_trial);
-    for (unsigned i = 0; i < 4; i++) {
-        dispatch_and_jump(site, generic, BURST);
-        expect_ok(tide_step());
-    }
-    assert_non_null(strstr(reason_of(site), "has not shown"));
 }
 
 /* What the trial has measured is told, of one use, to programs and on the page. */
@@ -614,7 +535,7 @@ static void trials_are_held_under_threads(void **state)
     set("back_off_max", 2);
     set("plans_max", 4);
     for (unsigned s = 0; s < SITES; s++)
-        crew.uses[s] = tried("threads", s % TIDE_KIND_COUNT);
+        crew.uses[s] = tried("threads", s % TIDE_KIND_DISPATCH);
     crew.stop = crew.failed = false;
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
@@ -645,7 +566,6 @@ int main(void)
         TRIAL_TEST(the_margin_decides_close_trials),
         TRIAL_TEST(what_shows_no_difference_ends_without_a_winner),
         TRIAL_TEST(noise_takes_more_uses),
-        TRIAL_TEST(a_dispatch_is_timed_as_it_runs_outside_of_trials),
         TRIAL_TEST(noise_makes_no_winner),
         TRIAL_TEST(interrupts_do_not_hide_a_gain),
         TRIAL_TEST(a_rhythm_favours_neither_plan),
@@ -653,7 +573,6 @@ int main(void)
         TRIAL_TEST(unforeseen_uses_during_a_trial),
         TRIAL_TEST(a_trial_waits_while_its_site_is_pinned),
         TRIAL_TEST(a_trial_waits_while_everything_is_observed),
-        TRIAL_TEST(a_trial_ends_though_methods_do_not_return),
         TRIAL_TEST(a_trial_tells_its_figures),
         TRIAL_TEST(nobody_waits_for_a_trial_without_uses),
         TRIAL_TEST(a_site_on_trial_may_be_pinned_reset_and_observed),

@@ -50,7 +50,7 @@ static void things_are_added_up_by_label(void **state)
         "{\"id\":3,\"name\":\"a\\\\b\\\"c\\nd\",\"device\":\"cuda:0\",\"held_bytes\":1}],"
         "\"sites\":[{\"id\":1,\"name\":\"solve\",\"kind\":\"scope\",\"file\":\"/x/"
         "solve.c\",\"line\":12,\"tier\":\"compiled\","
-        "\"use_ns\":2.5,\"misses\":4}],\"learning\":{\"compiled\":3,\"failed\":1,\"shared\":2,"
+        "\"use_ns\":2.5,\"misses\":4}],\"learning\":{\"compiled\":3,\"failed\":1,"
         "\"spent_us\":1500000},"
         "\"buffers\":[{\"id\":1,\"name\":\"b\",\"device\":\"host\",\"hits\":9}]");
     char *text = written(facts, NULL, TIDE_METRICS_PROMETHEUS);

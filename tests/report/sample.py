@@ -41,7 +41,7 @@ def site(number, spec, share, seconds, hostile, rng):
     if hostile:
         name, file = EVIL[number % len(EVIL)], EVIL[(number + 1) % len(EVIL)]
     use = ns[TIERS[tier]] * (1 + .05 * math.sin(seconds * 2 + number) + rng.uniform(-.02, .02))
-    code = "trial_won" if tier == "compiled" else "budget" if name == "parse_row" else "decided"
+    code = "trial_won" if tier == "compiled" else "backing_off" if name == "parse_row" else "decided"
     return {"id": number, "name": name, "function": name, "file": file, "line": line, "kind": kind, "tier": tier,
             "pinned": False, "observed": False, "generation": 1 + sum(share >= s for s, _ in spans), "types": types,
             "uses": int(uses), "uses_counted": True, "samples": int(64 * since), "misses": int(uses * missed), "runs": 0,
@@ -50,7 +50,7 @@ def site(number, spec, share, seconds, hostile, rng):
             "trial": {"uses": 0, "ns": 0.0, "code_ns": 0.0, "error_ns": 0.0}, "use_ns": round(use, 2), "use_measured": True, "use_bytes": 1000.5 * number,
             "rivals": [{"tier": "full", "ns": ns[0], "measured": True}] + ([{"tier": "compiled", "ns": ns[2], "measured": False}] if ns[2] else []),
             **({"shapes": [[64, 3]]} if kind == "array" and tier == "compiled" else {}),
-            "reason": {"trial_won": "compiled code won its trial", "budget": "the budget of compiles is used up; later",
+            "reason": {"trial_won": "compiled code won its trial", "backing_off": "left alone for a while after a failure",
                        "decided": "observed: these types or shapes recur"}[code], "reason_code": code}
 
 
@@ -78,7 +78,7 @@ def facts(step, steps, hostile, rng):
             "buffers": [{"id": 1, "name": "batches", "device": "host", "hits": hits, "misses": hits // 4, "releases": hits, "refused": 0,
                          "dropped": hits // 5, "trimmed": 0, "pressed": 0, "failed": 0, "live": 12, "cached": 30, "live_bytes": live,
                          "cached_bytes": cached, "high_bytes": live + cached, "max_bytes": 33554432, "asked_bytes": 10 ** 9, "given_bytes": 11 * 10 ** 8}],
-            "learning": {"rounds": step * 20, "windows": step * 3, "decisions": 12, "ordered": 6, "compiled": 5, "failed": 0, "shared": 1, "reused": 0,
+            "learning": {"rounds": step * 20, "windows": step * 3, "decisions": 12, "ordered": 6, "compiled": 5, "failed": 0, "reused": 0,
                          "won": 5, "lost": 1, "code_objects": 5, "code_bytes": 75000, "stagers": 1, "untold": 0, "spent_us": 186000,
                          "enabled": True, "background": True},
             "process": {"limit_bytes": 0, "held_bytes": 80 << 20}, "settings": {"learn": 1}}
@@ -97,7 +97,7 @@ def events(steps, hostile):
             else:
                 told.append((share, "missed", tier, "its guards failed often; observed again"))
         if spec[0] == "parse_row":
-            told.append((.4, "gave up", "full", "the budget of compiles is used up; later"))
+            told.append((.4, "gave up", "full", "left alone for a while after a failure"))
         for share, kind, tier, reason in told:
             found.append((int(9_000_000_000_000 + share * steps * 2e8), kind, i + 1, EVIL[i % len(EVIL)] if hostile else spec[0], tier, EVIL[0] if hostile else reason))
     for time, kind, site_id, name, tier, reason in sorted(found):

@@ -224,7 +224,8 @@ static bool sum_up(tide_site *site, void *user)
 {
     struct sum *sum = user;
     tide_site_information info;
-    if (tide_site_info(site, &info) != TIDE_OK || info.samples == 0)
+    if (tide_site_info(site, &info) != TIDE_OK || info.samples == 0 ||
+        info.kind == TIDE_KIND_DISPATCH)
         return true;
     sum->sites++;
     sum->compiled += info.tier == TIDE_TIER_COMPILED;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Each plan that fails is left alone for 8 rounds, then for twice as long each time, for 1024 in
- * the end. Of 7 sites with two plans each: eight times each, and once more in 448 rounds or so. */
+ * the end. Of 4 sites with two plans each: eight times each, and once more in 448 rounds or so. */
 enum { ATTEMPTS = 110, ROUNDS_FOR_ONE_MORE = 32 };
 
 static const char *host;
@@ -177,7 +177,7 @@ static outcome expect_harmless(const plot *p, bool may_compile)
     if (o.ordered > attempts || o.stagers > attempts)
         fail_msg("%" PRIu64 " orders, %" PRIu64 " stagers in %" PRIu64 " rounds", o.ordered,
                  o.stagers, o.rounds);
-    assert_int_equal(o.sites, 7);
+    assert_int_equal(o.sites, 4);
     assert_int_equal(count_entries(folder, NULL), 0);
     if (getenv("TIDE_TEST_TELL") != NULL)
         print_message("%s%s", o.out, o.err);

@@ -17,14 +17,12 @@ static const char *counter; /* the library that counts libgccjit's work */
 
 /* ---- orders ---- */
 
-/* The form-th form of a kind: each of another type; of a dispatch, of one test more. */
+/* The form-th form of a kind: each of another type. */
 static tide_spec site_of(tide_kind kind, unsigned order, unsigned site, unsigned form)
 {
     char stem[32];
     snprintf(stem, sizeof stem, "order%u_site%u", order, site);
     tide_type type = (tide_type)(1 + form);
-    if (kind == TIDE_KIND_DISPATCH)
-        return spec_of_tests(stem, false, form != 0 ? form : 1);
     if (kind != TIDE_KIND_ARRAY)
         return spec_of(kind, stem, false, type, 0);
     tide_spec spec = spec_of(kind, stem, false, 0);
@@ -116,11 +114,9 @@ static void expect_counts(tide_kind kind)
 {
     char expected[LOG_ROOM], *end = expected;
     unsigned functions = tide_kind_opens_level(kind) ? 2 : 1; /* to enter, and to leave */
-    unsigned others =
-        kind == TIDE_KIND_DISPATCH ? SITES - 1 : SITES; /* that of one test is known */
     end = expect_tools(expect_compile(end, functions));
     end = expect_tools(end);
-    expect_tools(expect_compile(end, others * functions));
+    expect_tools(expect_compile(end, SITES * functions));
     run_orders(kind);
     assert_string_equal(read_log(), expected);
 }
@@ -135,7 +131,6 @@ COUNT_TEST(scopes, SCOPE)
 COUNT_TEST(frames, FRAME)
 COUNT_TEST(acquires, ACQUIRE)
 COUNT_TEST(arrays, ARRAY)
-COUNT_TEST(dispatches, DISPATCH)
 
 static int make_tools(void **state)
 {
@@ -155,8 +150,10 @@ static int clean(void **state)
 int main(int count, char **args)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scopes), cmocka_unit_test(frames),     cmocka_unit_test(acquires),
-        cmocka_unit_test(arrays), cmocka_unit_test(dispatches),
+        cmocka_unit_test(scopes),
+        cmocka_unit_test(frames),
+        cmocka_unit_test(acquires),
+        cmocka_unit_test(arrays),
     };
     if (count != 3)
         return 2;

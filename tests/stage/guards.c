@@ -11,12 +11,11 @@
 #include <tidepool/generic.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/dispatch/generic.h"
 #include "runtime/pool/core.h"
 #include "runtime/scope/general.h"
 #include "runtime/scope/plan.h"
 
-enum { SCOPE, FRAME, ACQUIRE, ARRAY, DISPATCH, COUNT };
+enum { SCOPE, FRAME, ACQUIRE, ARRAY, COUNT };
 
 static void *object;
 static tide_spec specs[COUNT];
@@ -36,7 +35,6 @@ static int set_up(void **state)
     spec_add_array(&specs[ARRAY], 3, 2, 5, 4);
     spec_add_array(&specs[ARRAY], 3, 1, 7);
     spec_add_array(&specs[ARRAY], 2, 0);
-    specs[DISPATCH] = spec_of_tests("dispatch", true, 2);
     object = compile_specs(specs, COUNT);
     return 0;
 }
@@ -440,56 +438,6 @@ static void test_array_errors(void **state)
     expect_counts(ARRAY, 0, 4);
 }
 
-/* ---- dispatches ---- */
-
-static char called[8];
-
-static void method_a(void *args)
-{
-    strcat(args, "a");
-}
-
-static void method_b(void *args)
-{
-    strcat(args, "b");
-}
-
-static void dispatch(tide_generic *generic, tide_type type)
-{
-    const tide_plan *plan = &plans[DISPATCH].plan;
-    plan->dispatch(generic, type, called, plan, &site);
-}
-
-static void test_dispatches(void **state)
-{
-    static tide_generic *generic, *other; /* they live for good: not a leak */
-    (void)state;
-    generic = tide_generic_create("one");
-    other = tide_generic_create("other");
-    assert_true(generic != NULL && other != NULL);
-    assert_int_equal(tide_generic_add(generic, 3, method_a), TIDE_OK);
-    assert_int_equal(tide_generic_add(generic, 2, method_b), TIDE_OK);
-    assert_int_equal(tide_generic_add(generic, 4, method_a), TIDE_OK);
-    assert_int_equal(tide_generic_add(other, 3, method_b), TIDE_OK);
-    plans[DISPATCH].plan.generic = generic;
-    for (int i = 0; i < 2; i++) {
-        plans[DISPATCH].plan.tests[i] = (tide_type)(3 - i);
-        plans[DISPATCH].plan.methods[i] = tide_generic_place(generic, (tide_type)(3 - i));
-    }
-    dispatch(generic, 3);
-    dispatch(generic, 2);
-    expect_counts(DISPATCH, 2, 0);
-    dispatch(generic, 4);
-    expect_counts(DISPATCH, 2, 1);
-    dispatch(other, 3);
-    expect_counts(DISPATCH, 2, 2);
-    assert_string_equal(called, "abab");
-    assert_int_equal(tide_generic_add(generic, 3, method_b), TIDE_OK); /* replaced */
-    dispatch(generic, 3);
-    assert_string_equal(called, "ababb");
-    expect_counts(DISPATCH, 3, 2);
-}
-
 /* Of two names of one address debuggers and profilers choose any. */
 static void an_address_of_code_has_one_name(void **state)
 {
@@ -523,7 +471,6 @@ int main(int count, char **args)
         TEST(test_arrays),
         TEST(test_array_after_the_limit_changed),
         TEST(test_array_errors),
-        TEST(test_dispatches),
         TEST(test_headers_of_another_form),
         TEST(an_address_of_code_has_one_name),
     };

@@ -26,8 +26,7 @@ static void test_round_trip(void **state)
     (void)state;
     tide_spec specs[] = {spec_of(TIDE_KIND_SCOPE, "a", true, TIDE_I32, TIDE_F64, 0),
                          spec_of(TIDE_KIND_FRAME, "b_1", false, TIDE_F64, TIDE_I32, TIDE_F64, 0),
-                         spec_of(TIDE_KIND_ARRAY, "_", true, 0),
-                         spec_of_tests("any", true, TIDE_PLAN_METHODS)};
+                         spec_of(TIDE_KIND_ARRAY, "_", true, 0)};
     enum { COUNT = sizeof specs / sizeof *specs };
     spec_add_array(&specs[2], TIDE_F64, 3, 2, 0, 200);
     spec_add_array(&specs[2], TIDE_F64, 0);
@@ -37,10 +36,11 @@ static void test_round_trip(void **state)
         specs[0].items[1] = first;
     }
     strcpy(specs[0].items[1].name, "struct point<int, 3>\n%");
-    strcpy(specs[1].items[0].name, "");
+    strcpy(specs[1].items[0].name, "*"); /* as an empty one is written */
     size_t used = tide_spec_write_head(text, sizeof text);
     for (int i = 0; i < COUNT; i++)
         used += tide_spec_write(&specs[i], text + used, sizeof text - used);
+    strcpy(specs[0].items[1].name, "struct_point_int__3___"); /* names are for the reader only */
     assert_int_equal(strlen(text), used);
     tide_spec_reader reader = {.text = text};
     uint64_t layout;
@@ -66,7 +66,7 @@ static void test_longest(void **state)
     for (int i = 0; i < TIDE_SPEC_ITEMS; i++) {
         spec.items[i].type = TIDE_TYPE_LIMIT - 1 - (tide_type)i;
         spec.items[i].ndim = TIDE_NDIM_MAX;
-        memset(spec.items[i].name, '\xff', TIDE_SPEC_NAME - 1);
+        memset(spec.items[i].name, 'n', TIDE_SPEC_NAME - 1);
         for (int d = 0; d < TIDE_NDIM_MAX; d++)
             spec.items[i].shape[d] = INT64_MAX;
     }
@@ -99,13 +99,8 @@ static const struct hostile {
     {"site scope a\ntype f64 65536\n", "from 1 to 65535"},
     {"site scope a\ntype f64 18446744073709551617\n", "from 1 to 65535"},
     {"site scope a\ntype f64 -1\n", "from 1 to 65535"},
+    {"site dispatch a\n", "not a kind of site"},
     {"site acquire a\ntype key-0 0\n", "from 1 to 65535"},
-    {"site dispatch a\ntype f64 3\n", "'type' where 'tests'"},
-    {"site dispatch a\ntests 2\ntests 2\n", "'tests' where 'tests', once,"},
-    {"site dispatch a\ntests 2 3\n", "not a number up to 16"},
-    {"site dispatch a\ntests\n", "not a number up to 16"},
-    {"site dispatch a\ntests 0\nend\n", "no items"},
-    {"site dispatch a\ntests 17\n", "not a number up to 16"},
     {"site scope a\ntype f64 03\n", "from 1 to 65535"},
     {"site scope a\ntype f64\n", "from 1 to 65535"},
     {"site scope a\ntype f64 3 4\n", "'4' after the end"},

@@ -32,13 +32,6 @@ tide_spec spec_of(tide_kind kind, const char *stem, int count, ...)
     return spec;
 }
 
-tide_spec spec_of_tests(const char *stem, int count, uint32_t tests)
-{
-    tide_spec spec = spec_of(TIDE_KIND_DISPATCH, stem, count, TIDE_NO_TYPE);
-    spec.item_count = tests;
-    return spec;
-}
-
 void spec_add_array(tide_spec *spec, tide_type type, int ndim, ...)
 {
     va_list args;
@@ -152,8 +145,7 @@ void *code_of(void *object, const char *stem, const char *suffix)
 
 static void use_code(tide_plan *plan, const tide_spec *spec, void *compiled)
 {
-    static const char *const suffixes[TIDE_KIND_COUNT] = {"_enter", "_frame", "_acquire", "_array",
-                                                          "_dispatch"};
+    static const char *const suffixes[TIDE_SPEC_KINDS] = {"_enter", "_frame", "_acquire", "_array"};
     void *code = code_of(compiled, spec->stem, suffixes[spec->kind]);
     memcpy(&plan->enter, &code, sizeof code);
     if (spec->kind == TIDE_KIND_SCOPE || spec->kind == TIDE_KIND_FRAME) {
@@ -168,8 +160,7 @@ void plan_of(test_plan *out, const tide_spec *spec, void *compiled)
     out->plan = tide_plans_general[spec->kind];
     for (uint32_t i = 0; i < spec->item_count; i++) {
         out->types[i] = spec->items[i].type;
-        out->shelves[i] =
-            spec->kind != TIDE_KIND_DISPATCH ? tide_plan_shelf(spec->items[i].type) : 0;
+        out->shelves[i] = tide_plan_shelf(spec->items[i].type);
     }
     out->plan.type_count = spec->item_count;
     out->plan.types = out->types;

@@ -63,32 +63,12 @@ static void the_right_one_is_loaded_and_given_the_table(void **state)
     assert_true(tide_code_bytes() > 1000);
 }
 
-static void dispatches_of_as_many_tests_share_their_code(void **state)
-{
-    (void)state;
-    tide_spec spec = {.kind = TIDE_KIND_DISPATCH, .item_count = 3}, other = spec;
-    int first, second;
-    assert_null(tide_code_shared(&spec));
-    tide_code_share(&spec, &first);
-    tide_code_share(&spec, &second);
-    assert_ptr_equal(tide_code_shared(&spec), &first);
-    other.item_count = 4;
-    assert_null(tide_code_shared(&other));
-    other.item_count = 3;
-    other.count = true;
-    assert_null(tide_code_shared(&other));
-    other.kind = TIDE_KIND_SCOPE;
-    tide_code_share(&other, &second);
-    assert_null(tide_code_shared(&other));
-}
-
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         STAGER_TEST(wrong_ones_are_refused_and_say_why),
         STAGER_TEST(beyond_the_cap_none_is_loaded),
         STAGER_TEST(the_right_one_is_loaded_and_given_the_table),
-        STAGER_TEST(dispatches_of_as_many_tests_share_their_code),
     };
     return SUPPORT_MAIN(tests);
 }

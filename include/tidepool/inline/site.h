@@ -28,7 +28,7 @@ typedef enum tide_kind {
 /* How specialised a plan is. Each plan is correct in every program; they differ only in cost. */
 typedef enum tide_tier {
     TIDE_TIER_FULL = 0,    /* general: a scope saves every shelf the pool has      */
-    TIDE_TIER_TABLE = 1,   /* saves the site's own types, from a list; scopes only */
+    TIDE_TIER_TABLE = 1,   /* the site's own types, from a list: scopes, dispatches */
     TIDE_TIER_COMPILED = 2 /* code made for this site                              */
 } tide_tier;
 
@@ -50,7 +50,7 @@ typedef void tide_dispatch_function(struct tide_generic *generic, tide_type type
                                     const tide_plan *plan, tide_site *site);
 typedef void tide_leave_function(tide_scope *scope);
 
-/* Most methods that one compiled dispatch tests for. */
+/* Most methods that the table of a dispatch tests for. */
 enum { TIDE_PLAN_METHODS = 16 };
 
 /* A plan of at most this many types may save the shelves' states in the scope itself.
