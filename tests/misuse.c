@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the programs of tests/misuse, each a mistake, under whatever tool is at hand, and wants
- * it reported: by AddressSanitizer if they were built with it, else by Valgrind. Argument: the
- * folder of the programs. */
+/* Has tests/misuse/mistakes.c make each of its mistakes under whatever tool is at hand, and wants it
+ * reported: by AddressSanitizer if it was built with it, else by Valgrind. Argument: that program. */
 #define _GNU_SOURCE
 #include "forms.h"
 
@@ -10,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *folder;
+static const char *program;
 
 typedef struct outcome {
     int status; /* as waitpid says */
@@ -54,19 +53,19 @@ static bool built_with_asan(void)
     return __asan_poison_memory_region != NULL;
 }
 
-static void expect_asan_to_object(const char *program)
+static void expect_asan_to_object(const char *mistake)
 {
     static outcome out;
-    char path[512], number[24];
-    snprintf(path, sizeof path, "%s/%s", folder, program);
+    char number[24];
     setenv("ASAN_OPTIONS", "exitcode=98:abort_on_error=0:detect_leaks=0:symbolize=0", 1);
     for (size_t i = 0; i < form_count(); i++) {
-        note("%s in %s", program, form_at(i)->name);
+        note("%s in %s", mistake, form_at(i)->name);
         snprintf(number, sizeof number, "%zu", i);
-        run_program((char *[]){path, number, NULL}, &out);
+        run_program(
+            (char *[]){(char *)(uintptr_t)program, (char *)(uintptr_t)mistake, number, NULL}, &out);
         expect_exit(&out, 98);
         expect_words(&out, "ERROR: AddressSanitizer: use-after-poison");
-        expect_words(&out, program); /* the report names its module */
+        expect_words(&out, "mistakes"); /* the report names its module */
     }
 }
 
@@ -81,20 +80,20 @@ static bool have_valgrind(void)
 #endif
 }
 
-static void run_under_valgrind(const char *program, outcome *out)
+static void run_under_valgrind(const char *mistake, outcome *out)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, program);
-    run_program((char *[]){"valgrind", "--quiet", "--error-exitcode=97", path, NULL}, out);
+    run_program((char *[]){"valgrind", "--quiet", "--error-exitcode=97", (char *)(uintptr_t)program,
+                           (char *)(uintptr_t)mistake, NULL},
+                out);
 }
 
-static void expect_objection(const char *program, const char *valgrinds_words)
+static void expect_objection(const char *mistake, const char *valgrinds_words)
 {
     static outcome out;
     if (built_with_asan()) {
-        expect_asan_to_object(program);
+        expect_asan_to_object(mistake);
     } else if (have_valgrind()) {
-        run_under_valgrind(program, &out);
+        run_under_valgrind(mistake, &out);
         expect_exit(&out, 97);
         expect_words(&out, valgrinds_words);
         char all[64];
@@ -109,45 +108,31 @@ static void expect_objection(const char *program, const char *valgrinds_words)
 
 /* ---- the mistakes ---- */
 
-static void a_read_after_the_rewind_is_reported(void **state)
-{
-    (void)state;
-    expect_objection("read_after_rewind", "Invalid read of size 8");
-}
+static const struct {
+    const char *name, *valgrinds_words;
+} mistakes[] = {
+    {"read_after_rewind", "Invalid read of size 8"},
+    {"write_after_rewind", "Invalid write of size 8"},
+    {"read_after_reset", "Invalid read of size 8"},
+    {"read_past_the_end", "Invalid read of size 8"},
+    {"read_of_the_rewound_slot", "Invalid read of size 8"},
+};
+enum { MISTAKES = sizeof mistakes / sizeof *mistakes };
 
-static void a_write_after_the_rewind_is_reported(void **state)
+static void each_mistake_is_reported(void **state)
 {
-    (void)state;
-    expect_objection("write_after_rewind", "Invalid write of size 8");
-}
-
-static void a_read_after_a_reset_is_reported(void **state)
-{
-    (void)state;
-    expect_objection("read_after_reset", "Invalid read of size 8");
-}
-
-static void a_read_past_the_end_is_reported(void **state)
-{
-    (void)state;
-    expect_objection("read_past_the_end", "Invalid read of size 8");
-}
-
-static void a_read_of_a_slot_that_is_shorter_now_is_reported(void **state)
-{
-    (void)state;
-    expect_objection("read_of_the_rewound_slot", "Invalid read of size 8");
+    size_t i = (size_t)(uintptr_t)*state;
+    expect_objection(mistakes[i].name, mistakes[i].valgrinds_words);
 }
 
 static void good_use_is_not_reported(void **state)
 {
     (void)state;
     static outcome out;
-    char path[512], number[24];
-    snprintf(path, sizeof path, "%s/none", folder);
+    char number[24];
     for (size_t i = 0; i < form_count(); i++) {
         snprintf(number, sizeof number, "%zu", i);
-        run_program((char *[]){path, number, NULL}, &out);
+        run_program((char *[]){(char *)(uintptr_t)program, "none", number, NULL}, &out);
         expect_exit(&out, 0);
         assert_string_equal(out.output, "unnoticed\n");
     }
@@ -161,16 +146,15 @@ static void good_use_is_not_reported(void **state)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_read_after_the_rewind_is_reported),
-        cmocka_unit_test(a_write_after_the_rewind_is_reported),
-        cmocka_unit_test(a_read_after_a_reset_is_reported),
-        cmocka_unit_test(a_read_past_the_end_is_reported),
-        cmocka_unit_test(a_read_of_a_slot_that_is_shorter_now_is_reported),
+    struct CMUnitTest tests[MISTAKES + 1] = {
         cmocka_unit_test(good_use_is_not_reported),
     };
     if (count != 2)
         return EXIT_FAILURE;
-    folder = arguments[1];
+    program = arguments[1];
+    for (size_t i = 0; i < MISTAKES; i++)
+        tests[i + 1] = (struct CMUnitTest){.name = mistakes[i].name,
+                                           .test_func = each_mistake_is_reported,
+                                           .initial_state = (void *)(uintptr_t)i};
     return cmocka_run_group_tests_name("misuse", tests, NULL, NULL);
 }
