@@ -118,7 +118,7 @@ TIDE_BEGIN_DECLS
 
 /* Device memory that kernels allocate from while the scope lasts. */
 typedef struct tide_bump_scope {
-    tide_bump *bump; /* on the device, for kernels; OpenCL sub-buffers: see tide_device_buffer */
+    tide_bump *bump; /* on the device, for kernels; OpenCL buffers: see tide_device_buffer */
     tide_pool *pool;
     tide_mark mark;
     size_t asked;   /* after leaving: bytes that kernels asked for, each rounded up to 16 */

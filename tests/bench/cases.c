@@ -117,7 +117,7 @@ static void add_devices(void)
     bench_device_prepare();
     add_device("device-fill4", "4 arrays of 1 MiB on an OpenCL device, filled",
                bench_device_fill_variants);
-    add_device("device-fill4sub", "the same where slots are sub-buffers",
+    add_device("device-fill4sub", "the same where slots are plain buffers",
                bench_device_fill_variants);
     add_device("device-acquire", "an array of 1 MiB on an OpenCL device",
                bench_device_acquire_variants);

@@ -13,25 +13,25 @@
 #include "runtime/base/settings.h"
 #include "runtime/device/opencl/opencl.h"
 
-enum { DEVICES_MAX = 64 };
+enum { DEVICES_MAX = 64, PLATFORMS_MAX = 16 };
 
 static const char call[] = "tide_device_open";
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
 /* Devices are counted over all platforms, in the loader's order. */
-static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found, unsigned *platform)
+static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found)
 {
-    tide_cl_platform platforms[TIDE_OPENCL_PLATFORMS_MAX];
+    tide_cl_platform platforms[PLATFORMS_MAX];
     uint32_t platform_count = 0, before = 0;
-    if (tide_opencl.clGetPlatformIDs(TIDE_OPENCL_PLATFORMS_MAX, platforms, &platform_count) !=
+    if (tide_opencl.clGetPlatformIDs(PLATFORMS_MAX, platforms, &platform_count) !=
             TIDE_CL_SUCCESS ||
         platform_count == 0)
         return tide_fail(TIDE_ERROR_DEVICE, call,
                          "opencl:%u: %s knows no platform; is a driver installed (Debian: "
                          "pocl-opencl-icd)?",
                          ordinal, tide_opencl_library);
-    for (uint32_t i = 0; i < platform_count && i < TIDE_OPENCL_PLATFORMS_MAX; i++) {
+    for (uint32_t i = 0; i < platform_count && i < PLATFORMS_MAX; i++) {
         tide_cl_device devices[DEVICES_MAX];
         uint32_t count = 0;
         if (tide_opencl.clGetDeviceIDs(platforms[i], TIDE_CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices,
@@ -42,7 +42,6 @@ static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found, u
         tide_assert(ordinal >= before); /* else an earlier platform would have had it */
         if (ordinal - before < count) {
             *found = devices[ordinal - before];
-            *platform = i;
             return TIDE_OK;
         }
         before += count;
@@ -117,7 +116,7 @@ static tide_status opencl_make_queue(tide_opencl_device *device, tide_cl_queue *
 /* Gives back what there is of queues and context: opening may have failed between them. */
 static void opencl_stop_device(tide_opencl_device *device)
 {
-    tide_assert(device->parents == NULL && device->stream_count == 0);
+    tide_assert(device->stream_count == 0);
     if (device->aside != NULL)
         (void)tide_opencl.clReleaseCommandQueue(device->aside);
     if (device->queue != NULL)
@@ -129,9 +128,8 @@ static void opencl_stop_device(tide_opencl_device *device)
 /* The exit is watched at last: what the driver registers as it is used is older then. */
 static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordinal)
 {
-    unsigned platform = 0;
     tide_assert(device->context == NULL && device->base != NULL);
-    TIDE_FORWARD(opencl_find_device(ordinal, &device->device, &platform));
+    TIDE_FORWARD(opencl_find_device(ordinal, &device->device));
     opencl_describe_device(device, ordinal);
     TIDE_FORWARD(opencl_choose_memory(device));
     int32_t error = TIDE_CL_SUCCESS;
@@ -139,7 +137,7 @@ static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordi
     TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
     TIDE_FORWARD(opencl_make_queue(device, &device->queue));
     TIDE_FORWARD(opencl_make_queue(device, &device->aside));
-    return tide_opencl_watch_exit(platform, call);
+    return tide_opencl_watch_exit(call);
 }
 
 static bool opencl_never_capturing(tide_device *device, void *stream)
@@ -153,7 +151,6 @@ static void opencl_give_back_all(tide_opencl_device *device)
 {
     tide_assert(device->span_count == 0);
     tide_opencl_finish_within(device->queue);
-    tide_opencl_parents_end(device);
     tide_opencl_streams_end(device);
     opencl_stop_device(device);
 }

@@ -233,21 +233,21 @@ static void opencl_release_cuttings(cuttings *cut)
     tide_os_free(cut->mems);
 }
 
-/* The slot's own buffer if the address is the slot's first, else a buffer cut from the parent. The
+/* The slot's own buffer if the address is the slot's first, else a buffer cut from it. The
  * slot is in use, so it stays. */
 static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *address, cuttings *cut)
 {
     tide_opencl_span span;
-    if (!tide_opencl_span_copy(device, address, &span) || span.parent == NULL)
+    if (!tide_opencl_span_copy(device, address, &span) || span.reserved == 0)
         return NULL;
     tide_assert(span.mem != NULL && span.start <= address);
     tide_assert((size_t)(address - span.start) < span.bytes);
     if (address == span.start)
         return span.mem;
-    tide_cl_region region = {.size = span.bytes - (size_t)(address - span.start)};
-    tide_cl_mem parent = tide_opencl_parent_buffer(span.parent, address, &region.origin);
+    const size_t origin = (size_t)(address - span.start);
+    const tide_cl_region region = {.origin = origin, .size = span.bytes - origin};
     int32_t error = TIDE_CL_SUCCESS;
-    return opencl_keep_cutting(cut, tide_opencl.clCreateSubBuffer(parent, TIDE_CL_MEM_READ_WRITE,
+    return opencl_keep_cutting(cut, tide_opencl.clCreateSubBuffer(span.mem, TIDE_CL_MEM_READ_WRITE,
                                                                   TIDE_CL_BUFFER_CREATE_REGION,
                                                                   &region, &error));
 }

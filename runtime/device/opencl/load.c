@@ -112,17 +112,17 @@ static void opencl_begin_child(void)
 }
 
 /* Threads that are in a call get time to come out; not for ever, because they may wait for work that
- * does not end. This runs once for each platform that was used, and all of these wait no longer than
- * one. The exiting thread may itself be inside, in a callback of the driver, and does not wait for
- * itself. */
+ * does not end. The exiting thread may itself be inside, in a callback of the driver, and does not wait
+ * for itself. */
 static void opencl_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
-    static uint32_t tries; /* atomic */
     __atomic_store_n(&opencl_exiting, true, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&opencl_calls_inside, __ATOMIC_SEQ_CST) != opencl_calls_own &&
-           __atomic_fetch_add(&tries, 1, __ATOMIC_RELAXED) < TRIES)
+    for (int i = 0; i < TRIES; i++) {
+        if (__atomic_load_n(&opencl_calls_inside, __ATOMIC_SEQ_CST) == opencl_calls_own)
+            return;
         usleep(MICROSECONDS);
+    }
 }
 
 void tide_opencl_prepare(void)
@@ -131,18 +131,13 @@ void tide_opencl_prepare(void)
     tide_fork_register(TIDE_FORK_OPENCL, &handlers);
 }
 
-tide_status tide_opencl_watch_exit(unsigned platform, const char *call)
+tide_status tide_opencl_watch_exit(const char *call)
 {
-    static uint32_t watched; /* a bit for each platform; registry locked */
-    _Static_assert(TIDE_OPENCL_PLATFORMS_MAX <= 32, "each platform has a bit");
-    tide_assert(platform < TIDE_OPENCL_PLATFORMS_MAX);
-    const uint32_t bit = UINT32_C(1) << platform;
+    static bool watched; /* registry locked */
     tide_registry_lock();
-    bool watches = (watched & bit) != 0 || atexit(opencl_begin_exit) == 0;
-    if (watches)
-        watched |= bit;
+    watched = watched || atexit(opencl_begin_exit) == 0;
     tide_registry_unlock();
-    return watches
+    return watched
                ? TIDE_OK
                : tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
 }

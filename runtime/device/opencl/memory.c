@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of OpenCL devices: allocated, released, filled and copied. It is shared virtual memory, or
- * numbers that stand for parts of buffers (parent.c), or pinned memory of the host. */
+ * numbers that stand for buffers, or pinned memory of the host.
+ *
+ * A number lies in a range of addresses that is reserved for its buffer and that nobody can read, so sums
+ * and differences of pointers are right, and nothing else has them. A buffer that is released stays with the
+ * driver until the work that was queued before is over. */
 #include <string.h>
 
 #include "runtime/base/assert.h"
@@ -34,7 +38,7 @@ static size_t opencl_span_after(const tide_opencl_device *device, const char *da
     return low;
 }
 
-bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
+static bool opencl_add_span_locked(tide_opencl_device *device, tide_opencl_span span)
 {
     if (device->span_count == device->span_room) {
         size_t room = device->span_room == 0 ? 32 : device->span_room * 2;
@@ -46,7 +50,7 @@ bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
     }
     tide_assert(device->span_count < device->span_room);
     size_t at = opencl_span_after(device, span.start);
-    tide_assert(span.parent == NULL || at == 0 ||
+    tide_assert(span.reserved == 0 || at == 0 ||
                 device->spans[at - 1].start + device->spans[at - 1].bytes <= span.start);
     memmove(&device->spans[at + 1], &device->spans[at],
             (device->span_count - at) * sizeof *device->spans);
@@ -55,7 +59,8 @@ bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
     return true;
 }
 
-tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *data)
+/* Locked, and valid until the lock is let go. */
+static tide_opencl_span *opencl_find_span(tide_opencl_device *device, const void *data)
 {
     size_t at = opencl_span_after(device, data);
     if (at == 0)
@@ -64,7 +69,7 @@ tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *
     return (const char *)data - span->start < (ptrdiff_t)span->bytes ? span : NULL;
 }
 
-void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span)
+static void opencl_drop_span(tide_opencl_device *device, tide_opencl_span *span)
 {
     size_t at = (size_t)(span - device->spans);
     tide_assert(at < device->span_count);
@@ -76,7 +81,7 @@ void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span)
 static bool opencl_add_span(tide_opencl_device *device, tide_opencl_span span)
 {
     tide_lock_take(&device->lock);
-    bool added = tide_opencl_span_add(device, span);
+    bool added = opencl_add_span_locked(device, span);
     tide_lock_let_go(&device->lock);
     return added;
 }
@@ -86,11 +91,11 @@ static bool opencl_copy_span(tide_opencl_device *device, const void *data, bool 
                              tide_opencl_span *out)
 {
     tide_lock_take(&device->lock);
-    tide_opencl_span *span = tide_opencl_span_find(device, data);
+    tide_opencl_span *span = opencl_find_span(device, data);
     if (span != NULL) {
         *out = *span;
         if (take)
-            tide_opencl_span_drop(device, span);
+            opencl_drop_span(device, span);
     }
     tide_lock_let_go(&device->lock);
     return span != NULL;
@@ -122,7 +127,7 @@ static char *opencl_align_up(void *address, size_t align)
 
 static void opencl_unpin(tide_opencl_device *device, const tide_opencl_span *span)
 {
-    tide_assert(span->mem != NULL && span->origin != NULL && span->parent == NULL);
+    tide_assert(span->mem != NULL && span->origin != NULL && span->reserved == 0);
     (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL,
                                               NULL);
     (void)tide_opencl.clReleaseMemObject(span->mem);
@@ -151,6 +156,37 @@ static void *opencl_pin(tide_opencl_device *device, size_t bytes, size_t align)
     if (opencl_add_span(device, span))
         return span.start;
     opencl_unpin(device, &span);
+    return NULL;
+}
+
+/* ---- buffers by number --------------------------------------------------------------------- */
+
+static void opencl_end_buffer(const tide_opencl_span *span)
+{
+    tide_assert(span->origin != NULL && span->reserved != 0);
+    if (span->mem != NULL)
+        (void)tide_opencl.clReleaseMemObject(span->mem);
+    tide_os_unreserve(span->origin, span->reserved);
+}
+
+/* An alignment beyond the device's own holds for the number; for the memory behind it, as far as
+ * the driver aligns buffers. */
+static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes, size_t align)
+{
+    int32_t error = TIDE_CL_SUCCESS;
+    align = align < device->alignment ? device->alignment : align;
+    tide_assert(device->memory == TIDE_OPENCL_BUFFERS && bytes <= SIZE_MAX - align);
+    tide_opencl_span span = {.bytes = bytes, .reserved = bytes + align};
+    span.origin = tide_os_reserve(span.reserved);
+    if (span.origin == NULL)
+        return NULL;
+    tide_os_forbid(span.origin, span.reserved);
+    span.start = opencl_align_up(span.origin, align);
+    span.mem =
+        tide_opencl.clCreateBuffer(device->context, TIDE_CL_MEM_READ_WRITE, bytes, NULL, &error);
+    if (span.mem != NULL && opencl_add_span(device, span))
+        return span.start;
+    opencl_end_buffer(&span);
     return NULL;
 }
 
@@ -202,6 +238,7 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
+    (void)stream;
     *data = NULL;
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     if (tide_os_faulted(bytes))
@@ -209,7 +246,7 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     if (memory == TIDE_MEMORY_PINNED)
         *data = opencl_pin(device, bytes, align);
     else if (device->memory == TIDE_OPENCL_BUFFERS)
-        *data = tide_opencl_carve(device, stream, bytes, align);
+        *data = opencl_make_buffer(device, bytes, align);
     else
         *data = opencl_share(device, bytes, align);
     if (*data == NULL)
@@ -227,8 +264,8 @@ static void opencl_release(tide_opencl_device *device, void *stream, int memory,
     tide_assert(known || (memory == TIDE_MEMORY_DEVICE && device->memory != TIDE_OPENCL_BUFFERS));
     if (memory == TIDE_MEMORY_PINNED)
         opencl_unpin(device, &span);
-    else if (known && span.parent != NULL)
-        tide_opencl_give_back(device, stream, &span);
+    else if (span.reserved != 0)
+        opencl_end_buffer(&span);
     else
         opencl_end_share(device, stream, span.origin);
 }
@@ -258,7 +295,7 @@ static place opencl_place_of(tide_opencl_device *device, const void *data)
     place p = {.address = (void *)(uintptr_t)data};
     tide_opencl_span span;
     if (device->memory == TIDE_OPENCL_BUFFERS && opencl_copy_span(device, data, false, &span) &&
-        span.parent != NULL) {
+        span.reserved != 0) {
         p.mem = span.mem;
         p.offset = (size_t)((const char *)data - span.start);
     }

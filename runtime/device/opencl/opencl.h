@@ -29,16 +29,16 @@ enum {
     TIDE_OPENCL_BEST = 0,   /* fine where the host's memory is shared, else coarse, else buffers */
     TIDE_OPENCL_FINE = 1,   /* fine-grained shared virtual memory                                */
     TIDE_OPENCL_COARSE = 2, /* coarse-grained; the host touches neither kind                     */
-    TIDE_OPENCL_BUFFERS = 3 /* parent buffers and sub-buffers; pointers are numbers              */
+    TIDE_OPENCL_BUFFERS = 3 /* plain buffers; pointers are numbers                               */
 };
 
 /* Memory that cannot be given back by its address alone. A device's table is sorted by address. */
 typedef struct tide_opencl_span {
     char *start;
     size_t bytes;
-    tide_cl_mem mem; /* a slot's sub-buffer; a pinned area's buffer; NULL: shared memory */
-    void *origin;    /* what the driver called it: a mapped or a shared address          */
-    struct tide_opencl_parent *parent; /* of a sub-buffer, else NULL                        */
+    tide_cl_mem mem; /* a slot's or a pinned area's buffer; NULL: shared memory          */
+    void *origin;    /* a mapped or a shared address of the driver's; a slot's range       */
+    size_t reserved; /* bytes of that range; 0: it is no slot that a number stands for     */
 } tide_opencl_span;
 
 typedef struct tide_opencl_stream {
@@ -54,20 +54,17 @@ typedef struct tide_opencl_device {
     tide_cl_queue queue;             /* the one that NULL stands for */
     tide_cl_queue aside;             /* for calls that must not wait for anybody's work */
     int memory;                      /* TIDE_OPENCL_FINE to BUFFERS */
-    size_t alignment;                /* of sub-buffers, in bytes    */
+    size_t alignment;                /* of parts of buffers, bytes  */
     bool cpu;                        /* runs where we run           */
     uint32_t forks;                  /* tide_opencl_forks() when it was opened */
     struct tide_opencl_module *kept; /* dropped once exit had begun; atomic */
 
-    /* Guards what follows. It is held while the driver makes, asks about and releases buffers,
-     * events and queues (parent.c, stream.c), for the lists say what those are. All that PoCL, on
-     * which this has run, loads code for is called without it: programs, kernels, launches. A
-     * driver that loads code where a buffer is made could hang against a constructor of a module
-     * that uses the same device. */
+    /* Guards what follows. It is held while the driver is asked about queues and releases them
+     * (stream.c), for the list says what those are. What drivers may load code for is called
+     * without it: programs, kernels, launches, buffers. */
     tide_lock lock;
     tide_opencl_span *spans;
     size_t span_count, span_room;
-    struct tide_opencl_parent *parents;
     tide_opencl_stream *streams;
     size_t stream_count, stream_room;
 } tide_opencl_device;
@@ -95,13 +92,10 @@ tide_status tide_opencl_refuse(const char *call);
 /* How many forks lie between the process that attached the library and this one. */
 uint32_t tide_opencl_forks(void);
 
-enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
-
-/* Notices when exit begins. Called when a device of that platform (counted in the loader's order)
- * has come from the driver, so after the driver has registered its own handlers: exit is noticed
- * before those run. A driver registers them when it is first used, so one call for each platform
- * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
-tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
+/* Notices when exit begins. Called when a device has come from the driver, so after the driver has
+ * registered its own handlers: exit is noticed before those run. (Not before those of another platform
+ * that is used later.) TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
+tide_status tide_opencl_watch_exit(const char *call);
 
 /* A declaration: this thread may be in the driver in the rest of the block. Exit waits
  * for it, two seconds at most, before the driver's own handlers run. Whether
@@ -133,21 +127,8 @@ tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void
 tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes);
 void *tide_opencl_buffer(tide_device *, const void *data, size_t *offset);
 
-/* runtime/device/opencl/parent.c: buffers carved from larger ones. NULL: no memory. */
-void *tide_opencl_carve(tide_opencl_device *, void *stream, size_t bytes, size_t align);
-void tide_opencl_give_back(tide_opencl_device *, void *stream, const tide_opencl_span *span);
-void tide_opencl_parents_end(tide_opencl_device *device);
-/* The whole parent, and how far into it an address lies. */
-tide_cl_mem tide_opencl_parent_buffer(const struct tide_opencl_parent *parent, const void *data,
-                                      size_t *offset);
-
 /* A copy of the span at the address. False: there is none. */
 bool tide_opencl_span_copy(tide_opencl_device *device, const void *data, tide_opencl_span *out);
-
-/* The table of spans; device locked. A found span is valid until the lock is let go. */
-bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span);
-tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *data);
-void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span);
 
 /* runtime/device/opencl/stream.c. Within: in a call that has asked whether the driver may be
  * called. It is not asked again, for exit may have begun since, and half of the call would be
@@ -156,13 +137,11 @@ tide_status tide_opencl_order(tide_device *, void *before, void *after);
 tide_status tide_opencl_wait(tide_device *, void *stream);
 tide_status tide_opencl_wait_all(tide_device *);
 void *tide_opencl_mark(tide_device *, void *stream);
-void *tide_opencl_mark_within(tide_opencl_device *, void *stream);
 bool tide_opencl_mark_done(tide_device *, void *mark);
 tide_status tide_opencl_mark_wait(tide_device *, void *mark);
 tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
-uint64_t tide_opencl_number_within(tide_opencl_device *, void *stream);
 void tide_opencl_finish_within(tide_cl_queue queue);
 void tide_opencl_stream_keep(tide_device *, uint64_t number, bool keep);
 void tide_opencl_streams_end(tide_opencl_device *device);

@@ -112,7 +112,7 @@ static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue qu
     return opencl_check_queue(device, queue) == TIDE_OK ? opencl_remember_queue(device, queue) : 0;
 }
 
-uint64_t tide_opencl_number_within(tide_opencl_device *device, void *stream)
+static uint64_t opencl_number_within(tide_opencl_device *device, void *stream)
 {
     tide_lock_take(&device->lock);
     uint64_t number = opencl_number_queue(device, tide_opencl_queue(device, stream));
@@ -128,7 +128,7 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     if (tide_opencl_usable(device, "tide_device") == TIDE_OK)
-        return tide_opencl_number_within(device, stream);
+        return opencl_number_within(device, stream);
     return tide_opencl_exiting(device)
                ? 0
                : opencl_known_number(device, tide_opencl_queue(device, stream));
@@ -161,7 +161,7 @@ void tide_opencl_streams_end(tide_opencl_device *device)
 /* ---- order ---------------------------------------------------------------------------------- */
 
 /* Flushes the queue, because another queue may wait for the mark and nobody else would start it. */
-void *tide_opencl_mark_within(tide_opencl_device *device, void *stream)
+static void *opencl_mark_within(tide_opencl_device *device, void *stream)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_cl_event event = NULL;
@@ -179,9 +179,8 @@ void *tide_opencl_mark(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    return tide_opencl_usable(device, "tide_device") == TIDE_OK
-               ? tide_opencl_mark_within(device, stream)
-               : NULL;
+    return tide_opencl_usable(device, "tide_device") == TIDE_OK ? opencl_mark_within(device, stream)
+                                                                : NULL;
 }
 
 tide_status tide_opencl_order(tide_device *base, void *before, void *after)
@@ -192,7 +191,7 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
     if (queue == tide_opencl_queue(device, before))
         return TIDE_OK;
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
-    tide_cl_event event = tide_opencl_mark_within(device, before);
+    tide_cl_event event = opencl_mark_within(device, before);
     if (event == NULL)
         return tide_error_status();
     int32_t error = tide_opencl.clEnqueueBarrierWithWaitList(queue, 1, &event, NULL);

@@ -353,47 +353,6 @@ static void memory_is_not_handed_to_another_queue_too_soon(void **unused)
     }
 }
 
-static int32_t told;
-
-static int32_t tell_nothing(tide_cl_event event, uint32_t what, size_t bytes, void *out,
-                            size_t *size)
-{
-    (void)event, (void)what, (void)bytes, (void)out, (void)size;
-    return told;
-}
-
-/* Memory was given back behind an event, and the driver says this of it: does it go to another
- * queue? */
-static bool goes_to_another_queue(int32_t error)
-{
-    const tide_device_methods *methods = gpu->methods;
-    void *queue = bed_queue(), *data = NULL, *other = NULL;
-    assert_true(methods->stream_number(gpu, queue) != 0);
-    expect_ok(methods->allocate(gpu, queue, TIDE_MEMORY_DEVICE, N, 64, &data));
-    tide_cl_event held = hold_up_on(queue);
-    expect_ok(methods->fill(gpu, queue, data, &(unsigned char){1}, 1, N));
-    methods->release(gpu, queue, TIDE_MEMORY_DEVICE, data, N);
-    tide_opencl_calls calls = tide_opencl;
-    told = error;
-    tide_opencl.clGetEventInfo = tell_nothing;
-    expect_ok(methods->allocate(gpu, NULL, TIDE_MEMORY_DEVICE, N, 64, &other));
-    tide_opencl = calls;
-    methods->release(gpu, NULL, TIDE_MEMORY_DEVICE, other, N);
-    let_go(held);
-    expect_ok(methods->wait_all(gpu));
-    bed_queue_end(queue);
-    return other == data;
-}
-
-/* Parts of one buffer stay, where that is how memory is made; an event that is none has passed. */
-static void memory_of_which_the_driver_does_not_tell_is_in_flight(void **unused)
-{
-    (void)unused;
-    assert_false(goes_to_another_queue(TIDE_CL_OUT_OF_RESOURCES));
-    assert_int_equal(goes_to_another_queue(TIDE_CL_INVALID_EVENT),
-                     bed_memory() == TIDE_OPENCL_BUFFERS);
-}
-
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -408,7 +367,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_queue_that_fails_keeps_no_other_from_being_waited_for),
         cmocka_unit_test(a_wait_that_is_cut_short_is_no_success),
         cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
-        cmocka_unit_test(memory_of_which_the_driver_does_not_tell_is_in_flight),
     };
     return BED_MAIN("opencl flight", tests);
 }
