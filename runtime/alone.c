@@ -8,9 +8,10 @@
 #include "runtime/base/registry.h"
 #include "runtime/buffers/buffer.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/store/depot.h"
+#include "runtime/device/budget.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/pool.h"
+#include "runtime/pool/press.h"
 
 void tide_attach_all(void)
 {
@@ -18,6 +19,7 @@ void tide_attach_all(void)
     tide_registry_unlock();
     tide_pools_prepare();
     tide_level_set_undo(TIDE_UNDO_IMPORT, tide_import_undo);
+    tide_press_add((tide_keeper_of_memory){tide_pools_press, tide_pools_tell});
 }
 
 tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
@@ -25,13 +27,6 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
     tide_assert(buffers != NULL);
     (void)buffers;
     return tide_fail(TIDE_ERROR_ARGUMENT, call, "this library was built without buffers");
-}
-
-/* Nothing is cached that could be given back. */
-bool tide_depot_press(tide_device *device)
-{
-    (void)device;
-    return false;
 }
 
 /* ---- for pools with buffers: never called ------------------------------------------------- */

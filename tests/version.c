@@ -50,7 +50,7 @@ _Static_assert(sizeof(tide_buffers_options) == 56 + 64, "buffers");
 _Static_assert(sizeof(tide_bucket_statistics) == 72 + 64, "what a bucket holds");
 _Static_assert(sizeof(tide_buffers_statistics) == 160 + 64, "what buffers hold");
 _Static_assert(sizeof(tide_limit_options) == 32 + 64, "limits");
-_Static_assert(sizeof(tide_limit_statistics) == 48 + 64, "what is held");
+_Static_assert(sizeof(tide_limit_statistics) == 56 + 64, "what is held");
 _Static_assert(sizeof(tide_device_information) == 216 + 64, "devices");
 _Static_assert(sizeof(tide_array_source) == 48 + 64, "arrays of other memory");
 _Static_assert(sizeof(tide_array_statistics) == 32 + 64, "arrays");

@@ -33,13 +33,20 @@ typedef bool (*tide_limit_function)(size_t held, size_t wanted, void *user);
 /* All zero means: no limit. */
 typedef struct tide_limit_options {
     size_t soft_bytes;            /* beyond it `function` is asked; 0: none */
-    size_t hard_bytes;            /* beyond it allocations fail with TIDE_ERROR_LIMIT, once all that
-                                     buffers have cached is given back, if it is buffers that ask;
+    size_t hard_bytes;            /* beyond it allocations fail with TIDE_ERROR_LIMIT, once what
+                                     nobody uses is given back: see below;
                                      0: as the setting `process_limit` says, which is none at first */
     tide_limit_function function; /* with soft_bytes, and only then */
     void *user;                   /* given to the function          */
     TIDE_GROWTH;
 } tide_limit_options;
+
+/* Where memory is short (the limit of a pool, of the process or of a device leaves no room, or there
+ * is none), what nobody uses goes back before anything is refused: the slot that is replaced by a
+ * larger one, then other free slots of the same pool; unless it is the pool's own limit, then the
+ * free slots of other pools that are idle and what buffers have cached. No more than is missing goes.
+ * An idle pool is one whose owner is at the root and asleep in a system call, or is the thread that
+ * wants the memory. Pools with a check level, a hook or buffers of their own are left alone. */
 
 /* Sets both limits; NULL: none. What is held already stays, however much it is. Other threads may
  * see the new bytes together with the old function for a moment, so set a function before others
@@ -52,7 +59,9 @@ typedef struct tide_limit_statistics {
     size_t soft_bytes, hard_bytes; /* in force; 0: none                         */
     uint64_t asked;                /* times that a function was asked           */
     uint64_t refused;              /* times the hard limit refused memory; some were
-                                      served after buffers gave back what they cached */
+                                      served after free memory was given back */
+    uint64_t pressed;              /* times that idle pools or buffers gave some back
+                                      so that it need not be refused             */
     TIDE_GROWTH;
 } tide_limit_statistics;
 

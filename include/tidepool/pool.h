@@ -85,9 +85,9 @@ typedef struct tide_pool_options {
 /* A pool may lie in memory that the program gives: a static buffer, a mapping of a file of huge
  * pages, shared memory. Its arrays, N-D headers that scopes rewind among them, are there and
  * nowhere else, aligned as in every pool; the pool's own books are not. The size, in whole 64
- * bytes, is the pool's limit. An acquire that does not fit gives NULL and TIDE_ERROR_LIMIT, and the
- * message says how many bytes are missing. A slot that grows is the old one's size and the new
- * one's until it has grown. Free pieces begin with 16 bytes of the library's.
+ * bytes, is the pool's limit. An acquire that does not fit, even once free slots are given back, gives NULL
+ * and TIDE_ERROR_LIMIT, and the message says how many bytes are missing. An array that grows is the
+ * old one's size and the new one's until it has grown. Free pieces begin with 16 bytes of the library's.
  *
  * The memory stays the program's: it must outlive the pool and what consumers still hold of it
  * (tide_array_export), it is never freed, and the pool may go without touching it further. No other
@@ -163,9 +163,9 @@ typedef struct tide_pool_statistics {
     uint64_t requests;     /* trims and compacts served that were asked for from outside */
     size_t bytes_exported; /* exported through DLPack, and the slot not needed again since then;
                               not in bytes_held and bytes_live                          */
-    uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
-    size_t bytes_settled;  /* of bytes_held, in slots that were grown because their exchanges
-                              recurred too often                                         */
+    uint64_t exchanges;    /* times a free slot of another size was exchanged for the next one */
+    uint64_t pressed;      /* free slots given back because memory was short: see
+                              <tidepool/limit.h>                                         */
     TIDE_GROWTH;
 } tide_pool_statistics;
 

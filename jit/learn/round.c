@@ -132,7 +132,7 @@ void tide_round_end_at_once(void)
 
 static void round_request_of_pool(tide_pool *pool, void *user)
 {
-    tide_request_memory(pool, *(const uint32_t *)user);
+    tide_request_lately(pool, *(const uint32_t *)user);
 }
 
 static void round_request_of_all(uint32_t requests)

@@ -16,6 +16,7 @@
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
+#include "runtime/pool/press.h"
 #include "runtime/pool/row.h"
 
 static const char call[] = "tide_array_acquire";
@@ -216,6 +217,7 @@ static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order orde
     tide_assert(slot == row->shelf->next && tide_log_saved(pool, row->shelf));
     tide_array *header = array_header_of(pool, slot, row->type, ndim);
     if (header == NULL) {
+        tide_pool_worked(pool->core);
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a header of %d dimensions", ndim);
         return NULL;
     }

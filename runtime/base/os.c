@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -241,4 +242,20 @@ void tide_os_nap(void)
 int tide_os_thread_number(void)
 {
     return (int)syscall(SYS_gettid);
+}
+
+/* The file says "running", or the number of the call that the thread sleeps in: -1 for none. */
+bool tide_os_thread_sleeps(int number)
+{
+    char path[40], first = 0;
+    int error = errno;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", number);
+    int from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from >= 0) {
+        if (read(from, &first, 1) != 1)
+            first = 0;
+        (void)close(from);
+    }
+    errno = error;
+    return first >= '0' && first <= '9';
 }

@@ -53,6 +53,10 @@ void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES]);
 /* The calling thread's number, which no other thread has for a long time after its end. */
 int tide_os_thread_number(void);
 
+/* Does the thread of this number, of this process, sleep in a system call? False where the system
+ * does not say. */
+bool tide_os_thread_sleeps(int number);
+
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 

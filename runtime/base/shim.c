@@ -75,6 +75,27 @@ void tide_shim_unroot(void *start, size_t bytes)
         __lsan_unregister_root_region(start, bytes);
 }
 
+TIDE_WEAK void AnnotateIgnoreReadsBegin(const char *file, int line);
+TIDE_WEAK void AnnotateIgnoreReadsEnd(const char *file, int line);
+TIDE_WEAK void AnnotateIgnoreWritesBegin(const char *file, int line);
+TIDE_WEAK void AnnotateIgnoreWritesEnd(const char *file, int line);
+
+void tide_shim_trust_begin(void)
+{
+    if (AnnotateIgnoreReadsBegin != NULL && AnnotateIgnoreWritesBegin != NULL) {
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    }
+}
+
+void tide_shim_trust_end(void)
+{
+    if (AnnotateIgnoreReadsEnd != NULL && AnnotateIgnoreWritesEnd != NULL) {
+        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    }
+}
+
 extern void __tsan_init(void) __attribute__((weak));
 extern void __msan_init(void) __attribute__((weak));
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one place that tells AddressSanitizer, LeakSanitizer and Valgrind what is live.
+/* The one place that tells AddressSanitizer, LeakSanitizer and Valgrind what is live, and
+ * ThreadSanitizer what it cannot see.
  *
  * The sanitizers are reached through weak symbols, so that a library built without them serves
  * a program built with them. */
@@ -23,6 +24,11 @@ void tide_shim_release(void *data, size_t bytes);
 /* Does a tool that runs the process choose where things are mapped? Some sanitizers end a process
  * that asks for addresses itself; Valgrind refuses. */
 bool tide_shim_chooses_addresses(void);
+
+/* In between ThreadSanitizer takes for granted that nobody else touches what this thread reads,
+ * writes and frees: the system has said so, which it cannot see. */
+void tide_shim_trust_begin(void);
+void tide_shim_trust_end(void);
 
 /* Pointers kept in this range keep what they point to from being called a leak. */
 void tide_shim_root(void *start, size_t bytes);

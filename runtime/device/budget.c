@@ -2,6 +2,9 @@
 /* What a device's pools and buffers hold of its memory, and may hold. */
 #include "runtime/device/budget.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include <tidepool/device_memory.h>
 
 #include "runtime/base/assert.h"
@@ -82,17 +85,74 @@ bool tide_budget_limited(const tide_device *device)
                         : __atomic_load_n(&device->limit, __ATOMIC_RELAXED) != 0;
 }
 
+/* ---- pressing ----------------------------------------------------------------------------- */
+
+static tide_keeper_of_memory budget_keepers[TIDE_KEEPERS_MAX];
+static size_t budget_keeper_count;
+
+void tide_press_add(tide_keeper_of_memory keeper)
+{
+    for (size_t i = 0; i < budget_keeper_count; i++)
+        if (budget_keepers[i].press == keeper.press)
+            return;
+    tide_assert(budget_keeper_count < TIDE_KEEPERS_MAX);
+    tide_assert(keeper.press != NULL && keeper.tell != NULL);
+    budget_keepers[budget_keeper_count++] = keeper;
+}
+
+size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes)
+{
+    bool here = device == &tide_device_host;
+    if (status != TIDE_ERROR_LIMIT && here)
+        return bytes <= tide_limit_held() ? bytes : 0;
+    if (status != TIDE_ERROR_LIMIT || device->host != here) /* a region's limit is its end */
+        return bytes;
+    size_t limit = here ? tide_limit_most() : __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
+    size_t held = here ? tide_limit_held() : __atomic_load_n(&device->held, __ATOMIC_RELAXED);
+    size_t room = held < limit ? limit - held : 0;
+    if (bytes > limit)
+        return 0;
+    return bytes > room ? bytes - room : 1; /* others have given some back meanwhile */
+}
+
+size_t tide_press(tide_device *device, size_t bytes)
+{
+    size_t gone = 0;
+    tide_lock_assert_none();
+    for (size_t i = 0; i < budget_keeper_count && gone < bytes; i++)
+        gone += budget_keepers[i].press(device, bytes - gone);
+    if (gone != 0)
+        tide_limit_pressed();
+    return gone;
+}
+
+/* What each keeper holds, one after the other. */
+static void budget_tell(const tide_device *device, char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < budget_keeper_count; i++) {
+        tide_assert(used < room);
+        if (i != 0 && used + 3 < room)
+            used += (size_t)snprintf(text + used, room - used, "; ");
+        budget_keepers[i].tell(device, text + used, room - used);
+        used += strlen(text + used);
+    }
+}
+
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call)
 {
+    char holders[TIDE_KEEPERS_MAX * TIDE_KEEPER_TEXT];
+    budget_tell(device, holders, sizeof holders);
     if (device->host)
-        return tide_limit_refuse(bytes, call);
+        return tide_limit_refuse(bytes, holders, call);
     size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
     size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
     size_t room = held < limit ? limit - held : 0;
     return tide_fail(TIDE_ERROR_LIMIT, call,
                      "%zu bytes would take device %s from %zu past its limit of %zu bytes: %zu are "
-                     "missing",
-                     bytes, device->name, held, limit, bytes > room ? bytes - room : 0);
+                     "missing; %s",
+                     bytes, device->name, held, limit, bytes > room ? bytes - room : 0, holders);
 }
 
 /* ---- asking the program ------------------------------------------------------------------- */

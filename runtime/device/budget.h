@@ -16,7 +16,31 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
 /* Has the device a limit by which memory is refused? */
 bool tide_budget_limited(const tide_device *device);
 
-/* The message of who then gives up, for the host and for any other device. TIDE_ERROR_LIMIT. */
+/* Somebody who keeps free memory of devices for later: pools, buffers. */
+typedef struct tide_keeper_of_memory {
+    /* Gives back so many bytes of the device's memory, or all there are where that is less. Nothing
+     * is locked, and what wants the memory is shut. Returns how many. */
+    size_t (*press)(tide_device *device, size_t bytes);
+    /* Writes what is held, for a message: "pools hold 5 bytes". */
+    void (*tell)(const tide_device *device, char *text, size_t room);
+} tide_keeper_of_memory;
+
+enum { TIDE_KEEPERS_MAX = 2, TIDE_KEEPER_TEXT = 160 };
+
+/* Adds one, which is pressed after those added before. While the library is attached. */
+void tide_press_add(tide_keeper_of_memory keeper);
+
+/* After an allocation of so many bytes that ended so: how many bytes have to come back before it is
+ * tried again. 0: it is more than the limit of the device, or of the process, ever leaves; or the
+ * system has none and the process holds less. */
+size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes);
+
+/* Where memory is short, before it is refused: has the keepers give back so many bytes. Returns how
+ * many came. Any thread, nothing locked. */
+size_t tide_press(tide_device *device, size_t bytes);
+
+/* The message of who then gives up, for the host and for any other device: it says who holds how
+ * much. Nothing is locked. TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
 /* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?

@@ -13,7 +13,7 @@ enum { ASKED_AGAIN_MAX = 16 };
 
 /* All atomic; each is a word of its own, and nobody needs two of one moment. */
 static size_t limit_held, limit_peak, limit_soft, limit_hard;
-static uint64_t limit_asked, limit_refused;
+static uint64_t limit_asked, limit_refused, limit_pressed;
 
 /* Changed, and read as a pair, under the registry's lock. */
 static tide_limit_function limit_function;
@@ -21,8 +21,12 @@ static void *limit_user;
 
 static _Thread_local bool limit_asking; /* this thread is inside of the function */
 
-/* SIZE_MAX: none. */
-static size_t limit_hard_bytes(void)
+size_t tide_limit_held(void)
+{
+    return __atomic_load_n(&limit_held, __ATOMIC_RELAXED);
+}
+
+size_t tide_limit_most(void)
 {
     size_t bytes = __atomic_load_n(&limit_hard, __ATOMIC_RELAXED);
     if (bytes != 0)
@@ -52,7 +56,7 @@ void tide_limit_had(size_t held)
 
 tide_status tide_limit_take(size_t bytes, size_t *now)
 {
-    size_t most = limit_hard_bytes();
+    size_t most = tide_limit_most();
     size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED);
     do {
         if (limit_missing(held, bytes, most) != 0) {
@@ -66,14 +70,19 @@ tide_status tide_limit_take(size_t bytes, size_t *now)
     return TIDE_OK;
 }
 
-tide_status tide_limit_refuse(size_t bytes, const char *call)
+void tide_limit_pressed(void)
 {
-    size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED), most = limit_hard_bytes();
+    __atomic_fetch_add(&limit_pressed, 1, __ATOMIC_RELAXED);
+}
+
+tide_status tide_limit_refuse(size_t bytes, const char *holders, const char *call)
+{
+    size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED), most = tide_limit_most();
     return tide_fail(
         TIDE_ERROR_LIMIT, call,
         "%zu bytes would take the process from %zu past its limit of %zu bytes: %zu are "
-        "missing",
-        bytes, held, most, limit_missing(held, bytes, most));
+        "missing; %s",
+        bytes, held, most, limit_missing(held, bytes, most), holders);
 }
 
 void tide_limit_give(size_t bytes)
@@ -140,12 +149,13 @@ tide_status tide_limit_stats(tide_limit_statistics *out)
 {
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_limit_stats", "the result is NULL");
-    size_t hard = limit_hard_bytes();
+    size_t hard = tide_limit_most();
     *out = (tide_limit_statistics){.bytes_held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED),
                                    .bytes_peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED),
                                    .soft_bytes = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED),
                                    .hard_bytes = hard == SIZE_MAX ? 0 : hard,
                                    .asked = __atomic_load_n(&limit_asked, __ATOMIC_RELAXED),
-                                   .refused = __atomic_load_n(&limit_refused, __ATOMIC_RELAXED)};
+                                   .refused = __atomic_load_n(&limit_refused, __ATOMIC_RELAXED),
+                                   .pressed = __atomic_load_n(&limit_pressed, __ATOMIC_RELAXED)};
     return TIDE_OK;
 }

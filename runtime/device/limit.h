@@ -7,6 +7,10 @@
 
 #include <tidepool/limit.h>
 
+/* What the process holds, and the most that it may; SIZE_MAX: there is no limit. */
+size_t tide_limit_held(void);
+size_t tide_limit_most(void);
+
 /* Counts so many bytes more, `now` held with them, or refuses them: TIDE_ERROR_LIMIT, without a
  * message, for who asks may give something back and ask again. Once the system has given them they
  * were had: the most that was held is at least `now`. Any thread. */
@@ -17,8 +21,11 @@ void tide_limit_give(size_t bytes);
 /* Is there a limit that memory is refused by? */
 bool tide_limit_is_hard(void);
 
-/* The message of who then gives up. Returns TIDE_ERROR_LIMIT. */
-tide_status tide_limit_refuse(size_t bytes, const char *call);
+/* The message of who then gives up; `holders` says who holds how much. Returns TIDE_ERROR_LIMIT. */
+tide_status tide_limit_refuse(size_t bytes, const char *holders, const char *call);
+
+/* Counts that free memory was given back before memory was refused (tide_press). */
+void tide_limit_pressed(void);
 
 /* Would the program be asked about so many bytes more? */
 bool tide_limit_asks(size_t bytes);

@@ -10,7 +10,7 @@
 #include "runtime/pool/row.h"
 
 typedef struct row_totals {
-    size_t slots, live, bytes, bytes_live, bytes_settled;
+    size_t slots, live, bytes, bytes_live;
 } row_totals;
 
 static row_totals stats_of_row(const tide_row *row)
@@ -20,7 +20,6 @@ static row_totals stats_of_row(const tide_row *row)
         totals.slots += row->slots[i].data != NULL || row->records[i].exported != NULL;
         totals.bytes += row->records[i].bytes;
         totals.bytes_live += i < totals.live ? row->records[i].bytes : 0;
-        totals.bytes_settled += row->records[i].settled ? row->records[i].bytes : 0;
     }
     tide_assert(totals.live <= totals.slots && totals.bytes_live <= totals.bytes);
     return totals;
@@ -63,6 +62,7 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         .allocations = core->memory.allocations,
         .releases = core->memory.releases,
         .exchanges = core->memory.exchanges,
+        .pressed = core->memory.pressed,
         .requests = core->requests.served,
         .bytes_exported = core->memory.bytes_exported,
     };
@@ -71,7 +71,6 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         out->slots += totals.slots;
         out->slots_live += totals.live;
         out->bytes_live += totals.bytes_live;
-        out->bytes_settled += totals.bytes_settled;
     }
     return TIDE_OK;
 }
@@ -101,16 +100,14 @@ static void stats_print_head(const tide_pool *pool, const tide_pool_statistics *
         fprintf(out, ", limit ");
         stats_print_bytes(out, stats->bytes_limit);
     }
-    if (stats->bytes_settled != 0) {
-        fprintf(out, ", to end exchanges ");
-        stats_print_bytes(out, stats->bytes_settled);
-    }
     if (stats->bytes_exported != 0) {
         fprintf(out, "\n  exported ");
         stats_print_bytes(out, stats->bytes_exported);
     }
     fprintf(out, "\n  allocated %" PRIu64 " times, released %" PRIu64 ", exchanged %" PRIu64 "\n",
             stats->allocations, stats->releases, stats->exchanges);
+    if (stats->pressed != 0)
+        fprintf(out, "  gave %" PRIu64 " free slots back where memory was short\n", stats->pressed);
 }
 
 tide_status tide_pool_print(const tide_pool *pool, FILE *out)

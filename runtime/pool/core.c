@@ -183,11 +183,17 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
 {
     if (TIDE_UNLIKELY(pool == NULL))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
-    if (TIDE_LIKELY(pool->copy == tide_pool_copy(false)))
+    uintptr_t copy = __atomic_load_n(&pool->copy, __ATOMIC_ACQUIRE);
+    if (TIDE_LIKELY(copy == tide_pool_copy(false)))
         return TIDE_OK;
-    if (pool->copy != tide_pool_copy(true))
+    if (copy != tide_pool_copy(true))
         return core_refuse_foreign(pool, call);
     const tide_pool_core *core = pool->core;
+    if (__atomic_load_n(&core->seized, __ATOMIC_SEQ_CST)) {
+        tide_registry_lock(); /* free slots are being taken: wait for that */
+        tide_registry_unlock();
+        return TIDE_OK;
+    }
     if (core->lost)
         return core_refuse_lost(core, call);
     if (tide_pool_owner(core) == tide_os_thread()) {

@@ -74,11 +74,10 @@ typedef struct tide_row {
  * largest request since the last compact, so that a request larger than any before it comes by
  * here and peaks are known without a counter on the fast path; and 0 in a careful pool. */
 typedef struct tide_slot_record {
-    size_t capacity;    /* elements there is memory for                        */
-    size_t bytes;       /* of that memory                                      */
-    size_t peak;        /* largest request since the last compact, in elements */
-    uint32_t exchanges; /* of the slot, inside scopes, since it was last grown  */
-    bool settled;       /* the memory was got because they recurred            */
+    size_t capacity;          /* elements there is memory for                        */
+    size_t bytes;             /* of that memory                                      */
+    size_t peak;              /* largest request since the last compact, in elements */
+    uint8_t watched, surplus; /* runtime/pool/row.c: a large size that moves            */
     uint8_t less;       /* passes in a row that saw less than `recent` asked for (pool/trim.c) */
     size_t recent;      /* largest request lately, in elements, and ...                 */
     size_t since;       /* ... the largest one of these passes                          */
@@ -120,12 +119,13 @@ typedef struct tide_log {
     uint64_t mark_serial;             /* of the pool's youngest mark; no other pool's mark has it */
 } tide_log;
 
-/* Bytes and what happened to them. The owner alone changes these, in cold code and by the functions
- * below; any thread may read them, each by itself: tide_figure. */
+/* Bytes and what happened to them. Changed in cold code and by the functions below, by the owner and
+ * by who takes from its pool while it is idle; any thread may read them, each by itself:
+ * tide_figure. */
 typedef struct tide_pool_memory {
     size_t limit_bytes; /* SIZE_MAX: none. Never changed */
     size_t bytes_held, bytes_peak, bytes_exported;
-    uint64_t allocations, releases, exchanges;
+    uint64_t allocations, releases, exchanges, pressed;
 } tide_pool_memory;
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "all figures are words of one size");
@@ -137,13 +137,14 @@ static inline size_t tide_figure(const size_t *figure)
 
 static inline void tide_figure_add(size_t *figure, size_t more)
 {
-    __atomic_store_n(figure, *figure + more, __ATOMIC_RELAXED);
+    __atomic_fetch_add(figure, more, __ATOMIC_RELAXED);
 }
 
 static inline void tide_figure_take(size_t *figure, size_t less)
 {
-    tide_assert(*figure >= less);
-    __atomic_store_n(figure, *figure - less, __ATOMIC_RELAXED);
+    size_t before = __atomic_fetch_sub(figure, less, __ATOMIC_RELAXED);
+    tide_assert(before >= less);
+    (void)before;
 }
 
 /* So many bytes more are held. */
@@ -165,6 +166,7 @@ typedef struct tide_owner {
 typedef struct tide_pool_requests {
     uint32_t asked; /* TIDE_REQUEST_… bits: set by any thread, served where a root scope opens */
     bool deferred;  /* the owner knows of them and is below the root: TIDE_UNDO_REQUEST */
+    uint32_t unserved; /* passes in a row; guarded by the registry */
     uint64_t served;
 } tide_pool_requests;
 
@@ -210,8 +212,9 @@ typedef struct tide_pool_core {
     char name[32];
     tide_pool_hook hook; /* or NULL: runtime/pool/tell.h */
     void *user;
-    bool shut; /* the program's code runs in the middle of it; runtime/pool/shut.h */
-    bool lost; /* in the child of a fork: of a thread that is not there            */
+    bool shut;            /* the program's code runs in the middle of it; runtime/pool/shut.h */
+    bool working, seized; /* atomic: runtime/pool/press.h */
+    bool lost;            /* in the child of a fork: of a thread that is not there            */
 
     tide_owner owner;
     tide_pool_memory memory;

@@ -7,12 +7,12 @@
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffer.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/store/depot.h"
 #include "runtime/check/guard.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/limit.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
+#include "runtime/pool/press.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
@@ -95,10 +95,11 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
 /* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
  * the request for a new slot, or where the pool's limit leaves no room for more. */
 static size_t memory_grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
-                                 size_t wanted, size_t room)
+                                 const tide_slot_request *request, size_t wanted, size_t room)
 {
     size_t generous = record->bytes + record->bytes / 4;
-    return !core->disabled && generous > wanted && generous <= room ? generous : wanted;
+    return !core->disabled && !request->shrink && generous > wanted && generous <= room ? generous
+                                                                                        : wanted;
 }
 
 /* What the pool's limit leaves for a slot whose present memory goes back. */
@@ -127,28 +128,62 @@ static size_t memory_least_bytes(const tide_slot_request *request, size_t align)
     return request->bytes == 0 ? align : memory_round_up(request->bytes, align);
 }
 
-/* How many bytes to allocate for the request; refuses what cannot be. */
-static tide_status memory_size(const tide_pool *pool, const tide_row *row,
-                               const tide_slot_record *record, const tide_slot_request *request,
-                               size_t align, size_t *bytes)
+static size_t memory_live_bytes(const tide_pool_core *core)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        for (uint32_t j = 0; j < tide_row_live(core->rows.used[i]); j++)
+            bytes += core->rows.used[i]->records[j].bytes;
+    return bytes;
+}
+
+static tide_status memory_refuse_limit(const tide_pool *pool, const tide_row *row, size_t wanted,
+                                       size_t missing, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    const char *type = tide_type_facts_of(row->type)->name;
+    TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, wanted,
+              core->memory.limit_bytes);
+    return tide_fail(TIDE_ERROR_LIMIT, call,
+                     "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu bytes: "
+                     "%zu are missing; %zu are live",
+                     wanted, tide_type_facts_of(row->type)->name, core->name,
+                     core->memory.bytes_held, core->memory.limit_bytes, missing,
+                     memory_live_bytes(core));
+}
+
+/* The pool's own limit: free slots go until there is room for so many bytes, first the one that is
+ * replaced. None goes where all would be too little, or a capture may have used them. */
+static tide_status memory_make_own_room(tide_pool *pool, tide_row *row, tide_slot *slot,
+                                        size_t wanted, const char *call)
+{
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
+    const tide_pool_core *core = pool->core;
     size_t room = memory_room_beside(core, record);
+    if (wanted <= room)
+        return TIDE_OK;
+    size_t stays = memory_live_bytes(core) - (slot < row->shelf->next ? record->bytes : 0);
+    size_t most = core->memory.limit_bytes - stays;
+    if (wanted > most)
+        return memory_refuse_limit(pool, row, wanted, wanted - most, call);
+    while (wanted > room && tide_pool_press(pool, row, slot, wanted - room) != 0)
+        room = memory_room_beside(core, record);
+    return wanted <= room ? TIDE_OK : memory_refuse_limit(pool, row, wanted, wanted - room, call);
+}
+
+/* How many bytes to allocate for the request; refuses what cannot be. */
+static tide_status memory_size(tide_pool *pool, tide_row *row, tide_slot *slot,
+                               const tide_slot_request *request, size_t align, size_t *bytes)
+{
+    const tide_pool_core *core = pool->core;
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
     if (request->bytes > SIZE_MAX / 2)
         return tide_fail(TIDE_ERROR_SIZE, request->call, "%zu bytes of %s exceed the address space",
-                         request->bytes, type);
+                         request->bytes, tide_type_facts_of(row->type)->name);
     size_t wanted = memory_least_bytes(request, align);
-    if (wanted > room) {
-        TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, wanted,
-                  core->memory.limit_bytes);
-        return tide_fail(TIDE_ERROR_LIMIT, request->call,
-                         "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
-                         "bytes: %zu are missing",
-                         wanted, type, core->name, core->memory.bytes_held,
-                         core->memory.limit_bytes, wanted - room);
-    }
-    *bytes = memory_round_up(memory_grown_bytes(core, record, wanted, room / align * align), align);
+    TIDE_FORWARD(memory_make_own_room(pool, row, slot, wanted, request->call));
+    size_t room = memory_room_beside(core, record);
+    *bytes = memory_round_up(
+        memory_grown_bytes(core, record, request, wanted, room / align * align), align);
     if (memory_draws_buffers(core, row, align) && !core->disabled)
         *bytes = memory_whole_buffer(core, *bytes, room);
     tide_assert(*bytes >= request->bytes && *bytes > 0 && *bytes <= room);
@@ -164,94 +199,112 @@ static uint32_t memory_flags_of(const tide_buffers *buffers)
                : buffers->flags - kind + TIDE_BUFFER_DEVICE;
 }
 
-/* A buffer of at least so many bytes, held until it is released. */
-static tide_status memory_draw_buffer(tide_pool *pool, size_t bytes, const char *call,
-                                      tide_buffer *buffer, void **data)
+/* A buffer of at least so many bytes, held until it is released. The message is the buffers'. */
+static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *want, void **data)
 {
     tide_buffers *buffers = pool->core->buffers;
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    *buffer =
-        tide_buffer_acquire_on(buffers, bytes, memory_flags_of(buffers), pool->core->streams.own);
+    *want->buffer = tide_buffer_acquire_on(buffers, want->bytes, memory_flags_of(buffers),
+                                           pool->core->streams.own);
     tide_pool_open_again(pool, was);
-    if (buffer->generation == 0)
-        return tide_fail(tide_error_status(), call, "%s", tide_error_message());
-    *data = tide_buffer_pointer(buffers, *buffer);
+    if (want->buffer->generation == 0)
+        return tide_error_status();
+    *data = tide_buffer_pointer(buffers, *want->buffer);
     tide_assert(*data != NULL);
     return TIDE_OK;
 }
 
 /* The program may have memory to give before the process holds more than its soft limit. */
-static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t bytes)
+static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
 {
-    if (row->device != &tide_device_host || !tide_limit_asks(bytes))
+    if (want->device != &tide_device_host || !tide_limit_asks(want->bytes))
         return;
     tide_shut was = tide_pool_shut(pool);
-    tide_limit_ask(bytes);
+    tide_limit_ask(want->bytes);
     tide_pool_open_again(pool, was);
 }
 
-/* Somebody gives memory of the device back: buffers what they have cached, then whoever is
- * asked. */
-static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes, tide_status status,
+static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, void **data)
+{
+    return want->buffer != NULL
+               ? memory_draw_buffer(pool, want, data)
+               : tide_budget_allocate(want->device, pool->core->streams.own, want->memory,
+                                      want->bytes, want->align, data);
+}
+
+/* Memory of the device is given back: by the pool itself, by others who do not use it, by whoever
+ * is asked. False: nothing is left to be had. (Buffers have pressed the others themselves.) Where a
+ * limit says no, it is known how much is missing. Where the system does, the pool gives nothing up
+ * unless that may be enough. */
+static bool memory_make_room(tide_pool *pool, const tide_memory_want *want, tide_status status,
                              unsigned *asked)
 {
-    tide_assert(!device->host);
+    tide_device *device = want->device;
+    const tide_pool_core *core = pool->core;
+    size_t missing = tide_budget_missing(device, status, want->bytes);
+    bool enough = status == TIDE_ERROR_LIMIT ||
+                  core->memory.bytes_held - memory_live_bytes(core) >= want->bytes;
+    if (missing != 0 && enough && want->slot != NULL &&
+        tide_pool_press(pool, want->row, want->slot, missing) != 0)
+        return true;
+    if (want->buffer != NULL)
+        return false;
     tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
-    bool any = tide_depot_press(device) ||
-               (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, bytes, asked));
+    bool any =
+        (missing != 0 && tide_press(device, missing) != 0) ||
+        (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, want->bytes, asked));
     tide_pool_open_again(pool, was);
     return any;
 }
 
 /* As often as there is more to be had; not for ever, because other threads may take it. */
-tide_status tide_memory_allocate(tide_pool *pool, tide_device *device, int memory, size_t bytes,
-                                 size_t align, void **data)
+tide_status tide_memory_allocate(tide_pool *pool, const tide_memory_want *want, void **data)
 {
-    void *stream = pool->core->streams.own;
     unsigned asked = 0;
     for (unsigned tries = 1;; tries++) {
-        tide_status status = tide_budget_allocate(device, stream, memory, bytes, align, data);
+        tide_status status = memory_try(pool, want, data);
         bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
-        if (!none || device->host || tries == TRIES_MAX ||
-            !memory_make_room(pool, device, bytes, status, &asked))
+        if (!none || tries == TRIES_MAX || !memory_make_room(pool, want, status, &asked))
             return status;
     }
 }
 
-/* Memory of the row's device. */
-static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size_t bytes,
-                                      size_t align, const char *call, tide_buffer *buffer,
-                                      void **data)
+/* The message for memory of a row that could not be had. Buffers and other devices have set one. */
+static tide_status memory_refuse(const tide_pool *pool, const tide_memory_want *want,
+                                 tide_status status, const char *call)
 {
-    const tide_pool_core *core = pool->core;
-    tide_device *device = row->device;
-    if (!device->host)
-        TIDE_FORWARD(tide_streams_own(pool, call));
-    if (memory_draws_buffers(core, row, align))
-        return memory_draw_buffer(pool, bytes, call, buffer, data);
-    memory_ask_program(pool, row, bytes);
-    tide_status status = tide_memory_allocate(pool, device, TIDE_MEMORY_DEVICE, bytes, align, data);
+    const char *type = tide_type_facts_of(want->row->type)->name;
+    bool counted = !want->device->host || want->device == &tide_device_host;
+    if (want->buffer != NULL)
+        return tide_fail(status, call, "%s", tide_error_message());
     if (status == TIDE_ERROR_LIMIT) /* that others share */
-        TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, bytes, 0);
-    if (status == TIDE_ERROR_LIMIT && (!device->host || device == &tide_device_host))
-        return tide_budget_refuse(device, bytes, call);
+        TIDE_USDT(pool_limit, pool, (const char *)pool->core->name, want->row->type, want->bytes,
+                  0);
+    if (status == TIDE_ERROR_LIMIT && counted)
+        return tide_budget_refuse(want->device, want->bytes, call);
     if (status == TIDE_ERROR_MEMORY)
         return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
-                         device->name, bytes, tide_type_facts_of(row->type)->name, core->name);
-    return status == TIDE_OK ? status : tide_fail(status, call, "%s", tide_error_message());
+                         want->device->name, want->bytes, type, pool->core->name);
+    return tide_fail(status, call, "%s", tide_error_message());
 }
 
-/* The same for `*bytes`, or for `least` where a limit that others share leaves no more: the slot's
- * old memory counts there until the new one is had. */
-static tide_status memory_allocate_some(tide_pool *pool, const tide_row *row, size_t least,
-                                        size_t align, const char *call, tide_buffer *buffer,
-                                        void **data, size_t *bytes)
+/* Memory of the row's device: the bytes wanted, or `least` where a limit that others share leaves no
+ * more. What nobody uses is given back for the least alone. */
+static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size_t least,
+                                   const char *call, void **data)
 {
-    tide_status status = memory_allocate_on(pool, row, *bytes, align, call, buffer, data);
-    if (status != TIDE_ERROR_LIMIT || *bytes <= least)
-        return status;
-    *bytes = least;
-    return memory_allocate_on(pool, row, *bytes, align, call, buffer, data);
+    if (!want->device->host)
+        TIDE_FORWARD(tide_streams_own(pool, call));
+    if (want->buffer == NULL)
+        memory_ask_program(pool, want);
+    if (want->bytes > least) {
+        tide_status status = memory_try(pool, want, data);
+        if (status == TIDE_OK)
+            return status;
+        want->bytes = least;
+    }
+    tide_status status = tide_memory_allocate(pool, want, data);
+    return status == TIDE_OK ? status : memory_refuse(pool, want, status, call);
 }
 
 /* What is to be kept goes to the new memory. */
@@ -297,34 +350,48 @@ static tide_status memory_gather_writers(tide_pool *pool, const char *call)
     return tide_streams_gather(pool, call);
 }
 
+/* A guard for the request, where it is its turn and the limit leaves room for one; or NULL. */
+static tide_guard *memory_guard(const tide_pool_core *core, const tide_row *row,
+                                const tide_slot_record *record, const tide_slot_request *request,
+                                size_t align, void **data)
+{
+    if (!request->guarded ||
+        tide_guard_size(request->bytes, align) > memory_room_beside(core, record))
+        return NULL;
+    return tide_guard_create(core->name, row->type, request->n, request->bytes, align,
+                             request->place, data);
+}
+
 tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                                const tide_slot_request *request)
 {
     tide_pool_core *core = pool->core;
     const tide_type_facts *facts = tide_type_facts_of(row->type);
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    size_t align = memory_align(facts), bytes = 0;
-    TIDE_FORWARD(memory_size(pool, row, record, request, align, &bytes));
-    tide_guard *guard = NULL;
-    void *data = NULL;
     tide_buffer buffer = {0};
-    if (request->guarded &&
-        tide_guard_size(request->bytes, align) <= memory_room_beside(core, record))
-        guard = tide_guard_create(core->name, row->type, request->n, request->bytes, align,
-                                  request->place, &data);
-    if (guard == NULL && tide_slot_fits(slot, record, request))
+    tide_memory_want want = {
+        .device = row->device,
+        .memory = TIDE_MEMORY_DEVICE,
+        .align = memory_align(facts),
+        .row = row,
+        .slot = request->shrink ? NULL : slot, /* for less memory nobody gives any up */
+        .buffer = memory_draws_buffers(core, row, memory_align(facts)) ? &buffer : NULL};
+    void *data = NULL;
+    TIDE_FORWARD(memory_size(pool, row, slot, request, want.align, &want.bytes));
+    tide_guard *guard = memory_guard(core, row, record, request, want.align, &data);
+    if (guard == NULL && !request->shrink && tide_slot_fits(slot, record, request))
         return TIDE_OK;
     if (request->keep != 0 && !row->device->host)
         TIDE_FORWARD(memory_gather_writers(pool, request->call));
     if (guard != NULL)
-        bytes = tide_guard_bytes(guard);
+        want.bytes = tide_guard_bytes(guard);
     else
-        TIDE_FORWARD(memory_allocate_some(pool, row, memory_least_bytes(request, align), align,
-                                          request->call, &buffer, &data, &bytes));
-    tide_assert((uintptr_t)data % align == 0 && data != NULL && bytes >= request->bytes);
-    tide_slot_record made = {.capacity = guard != NULL ? request->n : tide_type_fit(facts, bytes),
-                             .bytes = bytes,
-                             .settled = record->settled,
+        TIDE_FORWARD(memory_allocate(pool, &want, memory_least_bytes(request, want.align),
+                                     request->call, &data));
+    tide_assert((uintptr_t)data % want.align == 0 && data != NULL && want.bytes >= request->bytes);
+    tide_slot_record made = {.capacity =
+                                 guard != NULL ? request->n : tide_type_fit(facts, want.bytes),
+                             .bytes = want.bytes,
                              .buffer = buffer,
                              .guard = guard};
     TIDE_FORWARD(memory_make_ready(pool, row, slot, request, &made, data));
@@ -332,8 +399,8 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
     slot->data = data;
     *record = made;
     tide_assert(record->capacity >= request->n);
-    tide_memory_hold(&core->memory, bytes);
+    tide_memory_hold(&core->memory, want.bytes);
     tide_figure_add(&core->memory.allocations, 1);
-    tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, bytes, request->n, request->place);
+    tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, want.bytes, request->n, request->place);
     return TIDE_OK;
 }

@@ -18,6 +18,7 @@
 #include "runtime/pool/header.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/memory.h"
+#include "runtime/pool/press.h"
 #include "runtime/pool/shut.h"
 
 _Static_assert(TIDE_ROW_SLOTS <= UINT32_MAX && TIDE_TYPE_LIMIT <= UINT32_MAX,
@@ -146,6 +147,164 @@ static void row_warn(tide_pool *pool, tide_row *row, tide_place place)
     tide_pool_open_again(pool, was);
 }
 
+/* The smallest free slot after `slot` that holds n elements, or NULL. */
+static tide_slot *row_find_larger(const tide_row *row, const tide_slot *slot, size_t n)
+{
+    tide_slot *best = NULL;
+    size_t best_capacity = SIZE_MAX;
+    for (tide_slot *other = &row->slots[slot - row->slots + 1]; other < row->slots + row->count;
+         other++) {
+        size_t capacity = tide_slot_record_of(row, other)->capacity;
+        if (other->data != NULL && capacity >= n && capacity < best_capacity) {
+            best = other;
+            best_capacity = capacity;
+        }
+    }
+    return best;
+}
+
+/* The inlined path hands the slot's last header out as it is. */
+static void row_point_header(const tide_slot *slot)
+{
+    if (slot->array != NULL)
+        slot->array->tensor.data = slot->data;
+}
+
+/* The last free slot after `slot` that holds n elements in far less memory than so many bytes. */
+static tide_slot *row_find_smaller(const tide_row *row, const tide_slot *slot, size_t n,
+                                   size_t bytes)
+{
+    for (tide_slot *other = row->slots + row->count; --other > slot;) {
+        const tide_slot_record *record = tide_slot_record_of(row, other);
+        if (other->data != NULL && record->capacity >= n && record->bytes <= bytes / 2)
+            return other;
+    }
+    return NULL;
+}
+
+/* Exchanges memory and records. Headers stay: each points to the memory that its slot has now. */
+static void row_swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
+{
+    tide_assert(left < right && right < row->slots + row->count);
+    void *data = left->data;
+    size_t limit = left->limit;
+    left->data = right->data;
+    tide_slot_admit(left, right->limit);
+    right->data = data;
+    tide_slot_admit(right, limit);
+    row_point_header(left);
+    row_point_header(right);
+    tide_slot_record *a = tide_slot_record_of(row, left), *b = tide_slot_record_of(row, right);
+    tide_slot_record record = *a;
+    *a = *b;
+    *b = record;
+}
+
+/* Is it worth an exchange to have, or to save, so many bytes? */
+static bool row_exchanges(const tide_pool_core *core, const tide_slot_request *request,
+                          size_t bytes)
+{
+    return (double)bytes >= tide_constant_get(TIDE_CONSTANT_exchange) * 1024 && !core->disabled &&
+           !request->guarded;
+}
+
+/* Exchanges the slot for a free one further along. That is undone with the level it happened in,
+ * like all else that the level did. (Else sizes that alternate between two positions would leave the
+ * large slot where the small size is asked for next, and would end with two large ones at once.) At
+ * the root it is for good. False, no message: there is no such slot, or no room in the log. */
+static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, tide_slot *other)
+{
+    tide_pool_core *core = pool->core;
+    if (other == NULL)
+        return false;
+    if (!tide_at_root(pool)) {
+        if (pool->log_top == core->log.end && !tide_log_grow(pool))
+            return false;
+        uint64_t distance = (uint64_t)(other - slot);
+        tide_assert(distance > 0 && distance < TIDE_ROW_SLOTS);
+        tide_log_push(pool, &core->log.undo[TIDE_UNDO_EXCHANGE], slot,
+                      (uint64_t)row->type << 32 | distance);
+    }
+    row_swap_slots(row, slot, other);
+    tide_figure_add(&core->memory.exchanges, 1);
+    return true;
+}
+
+void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
+{
+    tide_row *row = &pool->core->rows.by_type[entry->more >> 32];
+    tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->more;
+    tide_assert(row->shelf != NULL && slot >= row->slots && slot < larger);
+    if (larger < row->slots + row->count) /* else a trim has taken it */
+        row_swap_slots(row, slot, larger);
+}
+
+/* ---- a large size that moves from slot to slot ------------------------------------------- */
+
+/* Where one large array is acquired at another position each time, each position would come to hold
+ * memory for it. So when a slot gets as much memory as one of those before it has, both are watched:
+ * fast paths see a limit of 0 there, and cold code sees what is asked of them.
+ *  - What is asked for is far less: the slot is exchanged for a small one further along, where the
+ *    large size may be asked for next.
+ *  - There is none further along, so nobody has needed the memory this time. After SURPLUS_TIMES of
+ *    these in a row the slot gets memory of the size asked for.
+ *  - It is as large as the memory: after WATCHED_TIMES of these in a row it is watched no more. */
+enum { WATCHED_TIMES = 8, SURPLUS_TIMES = 4, WATCH_REACH = 64, SMALL_BYTES = 64 };
+
+static void row_watch(tide_row *row, tide_slot *slot)
+{
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    record->watched = WATCHED_TIMES;
+    tide_slot_admit(slot, 0);
+}
+
+/* The slot has just got memory. */
+static void row_watch_sizes(const tide_pool *pool, tide_row *row, tide_slot *slot,
+                            const tide_slot_request *request)
+{
+    if (!row_exchanges(pool->core, request, request->bytes))
+        return;
+    for (tide_slot *other = slot; other-- > row->slots && slot - other <= WATCH_REACH;)
+        if (other->data != NULL && tide_slot_record_of(row, other)->capacity >= request->n) {
+            row_watch(row, other);
+            row_watch(row, slot);
+            return;
+        }
+}
+
+/* Nobody has needed so much memory lately. */
+static void row_shrink(tide_pool *pool, tide_row *row, tide_slot *slot,
+                       const tide_slot_request *request)
+{
+    tide_slot_request exact = *request;
+    tide_failure before;
+    exact.shrink = true;
+    tide_failure_keep(&before);
+    if (tide_slot_allocate(pool, row, slot, &exact) != TIDE_OK)
+        tide_failure_restore(&before); /* the memory there is will do */
+}
+
+/* A watched slot that is large enough. */
+static void row_serve_watched(tide_pool *pool, tide_row *row, tide_slot *slot,
+                              const tide_slot_request *request)
+{
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_assert(record->watched > 0 && request->n <= record->capacity);
+    if (request->bytes > record->bytes / 2 || record->bytes <= SMALL_BYTES ||
+        !row_exchanges(pool->core, request, record->bytes - request->bytes)) {
+        record->watched--;
+        record->surplus = 0;
+        return;
+    }
+    record->watched = WATCHED_TIMES;
+    if (row_exchange(pool, row, slot, row_find_smaller(row, slot, request->n, record->bytes)))
+        return;
+    if (++record->surplus >= SURPLUS_TIMES)
+        row_shrink(pool, row, slot, request);
+}
+
+/* ---- fitting ----------------------------------------------------------------------------- */
+
 /* A new slot in the sentinel's place; what follows it is the new sentinel. */
 static tide_slot *row_append(tide_pool *pool, tide_row *row, const tide_slot_request *request)
 {
@@ -170,114 +329,18 @@ static tide_slot *row_append(tide_pool *pool, tide_row *row, const tide_slot_req
         return NULL;
     __atomic_store_n(&row->count, row->count + 1, __ATOMIC_RELEASE);
     tide_assert(row->count <= TIDE_ROW_MAX && row->slots[row->count].limit == 0);
+    row_watch_sizes(pool, row, slot, request);
     row_warn(pool, row, request->place);
     return slot;
 }
 
-/* The smallest free slot after `slot` that holds n elements, or NULL. */
-static tide_slot *row_find_larger(const tide_row *row, const tide_slot *slot, size_t n)
+static tide_slot *row_grow_free(tide_pool *pool, tide_row *row, tide_slot *slot,
+                                const tide_slot_request *request)
 {
-    tide_slot *best = NULL;
-    size_t best_capacity = SIZE_MAX;
-    for (tide_slot *other = &row->slots[slot - row->slots + 1]; other < row->slots + row->count;
-         other++) {
-        size_t capacity = tide_slot_record_of(row, other)->capacity;
-        if (other->data != NULL && capacity >= n && capacity < best_capacity) {
-            best = other;
-            best_capacity = capacity;
-        }
-    }
-    return best;
-}
-
-/* The inlined path hands the slot's last header out as it is. */
-static void row_point_header(const tide_slot *slot)
-{
-    if (slot->array != NULL)
-        slot->array->tensor.data = slot->data;
-}
-
-/* Exchanges memory and records. Headers stay: each points to the memory that its slot has now. */
-static void row_swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
-{
-    tide_assert(left < right && right < row->slots + row->count);
-    void *data = left->data;
-    size_t limit = left->limit;
-    left->data = right->data;
-    tide_slot_admit(left, right->limit);
-    right->data = data;
-    tide_slot_admit(right, limit);
-    row_point_header(left);
-    row_point_header(right);
-    tide_slot_record *a = tide_slot_record_of(row, left), *b = tide_slot_record_of(row, right);
-    tide_slot_record record = *a;
-    uint32_t of_right = b->exchanges;
-    *a = *b;
-    *b = record;
-    a->exchanges = record.exchanges; /* the slot's, not the memory's */
-    b->exchanges = of_right;
-}
-
-/* Grows the slot that has been exchanged so often that its exchanges will go on: one in each use of
- * a scope, for as long as the sizes change places. From then on there are none. Where memory is
- * limited or short they go on; if short, it is tried again after as many. */
-static bool row_settle(tide_pool *pool, tide_row *row, tide_slot *slot,
-                       const tide_slot_request *request)
-{
-    tide_slot_record *record = tide_slot_record_of(row, slot);
-    uint32_t most = (uint32_t)tide_constant_get(TIDE_CONSTANT_exchange_times);
-    if (most == 0 || record->exchanges < most || pool->core->memory.limit_bytes != SIZE_MAX)
-        return false;
-    record->exchanges = 0;
-    tide_failure before;
-    tide_failure_keep(&before);
-    if (tide_slot_allocate(pool, row, slot, request) != TIDE_OK) {
-        tide_failure_restore(&before); /* an exchange will do */
-        return false;
-    }
-    record->settled = true;
-    return true;
-}
-
-/* Exchanges the slot for a larger free one further along, if growing it would waste much. (Or ends
- * a row of exchanges: row_settle.) The exchange is undone with the level it happened in, like all
- * else that the level did. (Else sizes that alternate between two positions would leave the large
- * slot where the small size is asked for next, and would end with two large ones at once.) At the
- * root it is for good. */
-static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot,
-                         const tide_slot_request *request)
-{
-    tide_pool_core *core = pool->core;
-    if ((double)request->bytes < tide_constant_get(TIDE_CONSTANT_exchange) * 1024 ||
-        core->disabled || request->guarded)
-        return false;
-    tide_slot *larger = row_find_larger(row, slot, request->n);
-    if (larger == NULL)
-        return false;
-    if (!tide_at_root(pool)) {
-        if (row_settle(pool, row, slot, request))
-            return true;
-        if (pool->log_top == core->log.end &&
-            !tide_log_grow(pool)) /* growing will do: no message */
-            return false;
-        uint64_t distance = (uint64_t)(larger - slot);
-        tide_assert(distance > 0 && distance < TIDE_ROW_SLOTS);
-        tide_log_push(pool, &core->log.undo[TIDE_UNDO_EXCHANGE], slot,
-                      (uint64_t)row->type << 32 | distance);
-        tide_slot_record_of(row, slot)->exchanges++;
-    }
-    row_swap_slots(row, slot, larger);
-    tide_figure_add(&core->memory.exchanges, 1);
-    return true;
-}
-
-void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
-{
-    tide_row *row = &pool->core->rows.by_type[entry->more >> 32];
-    tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->more;
-    tide_assert(row->shelf != NULL && slot >= row->slots && slot < larger);
-    if (larger < row->slots + row->count) /* else a trim has taken it */
-        row_swap_slots(row, slot, larger);
+    if (tide_slot_allocate(pool, row, slot, request) != TIDE_OK)
+        return NULL;
+    row_watch_sizes(pool, row, slot, request);
+    return slot;
 }
 
 /* The slot at `next`, or the one that takes its place, with memory for the request. */
@@ -289,11 +352,17 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     const tide_slot_record *record = tide_slot_record_of(row, slot);
     if (record->exported != NULL)
         tide_export_settle(pool, row, slot);
-    if (!request->guarded && tide_slot_fits(slot, record, request))
+    if (!request->guarded && tide_slot_fits(slot, record, request)) {
+        if (TIDE_UNLIKELY(record->watched != 0))
+            row_serve_watched(pool, row, slot, request);
         return slot;
-    if (row_exchange(pool, row, slot, request))
+    }
+    if (row_exchanges(pool->core, request, request->bytes) &&
+        row_exchange(pool, row, slot, row_find_larger(row, slot, request->n))) {
+        tide_slot_record_of(row, slot)->surplus = 0;
         return slot;
-    return tide_slot_allocate(pool, row, slot, request) == TIDE_OK ? slot : NULL;
+    }
+    return row_grow_free(pool, row, slot, request);
 }
 
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
@@ -308,8 +377,11 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
         return NULL;
     }
     request.guarded = tide_guard_due(&pool->core->guards);
+    tide_pool_working(pool->core);
     tide_slot *slot = row_find_or_grow(pool, row, &request);
     tide_assert(slot == NULL || (slot == row->shelf->next && slot->data != NULL));
+    if (slot == NULL)
+        tide_pool_worked(pool->core);
     return slot;
 }
 
@@ -321,9 +393,10 @@ void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n, t
     if (n > record->peak)
         record->peak = n;
     row->shelf->next = slot + 1;
+    tide_pool_worked(pool->core);
     if (!pool->core->careful) {
         tide_assert(record->peak <= record->capacity && record->guard == NULL);
-        tide_slot_admit(slot, record->peak + 1);
+        tide_slot_admit(slot, record->watched != 0 ? 0 : record->peak + 1);
         row_point_header(slot);
         return slot->data;
     }
@@ -347,17 +420,18 @@ static tide_status row_move_live(tide_pool *pool, tide_row *row, tide_slot *slot
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
     const tide_slot_record was = *record;
+    tide_pool_working(core);
     const tide_place closing = core->levels.closing;
     core->levels.closing = request->place;
     record->live = false;
     tide_status status = tide_slot_allocate(pool, row, slot, request);
     core->levels.closing = closing;
+    tide_pool_worked(core);
     record->live = was.live;
     record->length = was.length;
     record->peak = was.peak;
     record->tag = was.tag;
     record->place = was.place;
-    record->exchanges = was.exchanges;
     return status;
 }
 
@@ -385,7 +459,7 @@ tide_status tide_row_grow(tide_pool *pool, tide_row *row, tide_slot *slot, size_
     if (core->careful)
         record->length = n;
     else
-        tide_slot_admit(slot, n + 1);
+        tide_slot_admit(slot, record->watched != 0 ? 0 : n + 1);
     row_point_header(slot);
     if (core->careful && row->device->host && record->guard == NULL)
         tide_shim_longer(slot->data, request.keep, request.bytes, record->bytes);

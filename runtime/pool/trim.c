@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Giving free memory back: all of it (trim), what far exceeds its use since the last time
+/* Free memory given back, by the owner or because others ask: all of it (trim), what far exceeds its use since the last time
  * (compact), or, when the library does it by itself in passes, what was not used lately and what
  * far exceeds its use lately. Steps of a loop may take turns, so what a slot was asked for lately
  * is the most of several passes.
@@ -14,6 +14,8 @@
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/press.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/shell.h"
@@ -134,6 +136,7 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
         tide_type_refuse(type, call);
         return summary;
     }
+    tide_pool_working(pool->core);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         tide_row *row = pool->core->rows.used[i];
         if (type != TIDE_ALL_TYPES && type != row->type)
@@ -143,6 +146,7 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
         else
             trim_row(pool, row, &summary);
     }
+    tide_pool_worked(pool->core);
     tide_assert_valid(pool);
     if (summary.slots != 0) {
         TIDE_USDT(pool_trim, pool, (const char *)pool->core->name, summary.slots, summary.bytes,
@@ -181,4 +185,116 @@ tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
     const char *call = "tide_pool_compact";
     return trim_may(pool, call) ? trim_each_row(pool, type, call, COMPACTED)
                                 : (tide_trim_summary){0};
+}
+
+/* ---- asked for by others ------------------------------------------------------------------- */
+
+_Static_assert(((TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
+                (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
+               "what the library asks for has bits of its own");
+
+tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
+{
+    const char *call = "tide_pool_request";
+    TIDE_FORWARD(tide_pool_of_ours(pool, call));
+    if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
+    tide_request_memory(pool, requests);
+    return TIDE_OK;
+}
+
+void tide_request_memory(tide_pool *pool, uint32_t requests)
+{
+    if (requests == 0) {
+        __atomic_store_n(&pool->core->requests.asked, 0, __ATOMIC_SEQ_CST);
+        return;
+    }
+    __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
+    tide_log_set_room(pool, pool->core->log.start);
+}
+
+void tide_request_lately(tide_pool *pool, uint32_t requests)
+{
+    tide_pool_requests *own = &pool->core->requests;
+    uint32_t waiting = requests & __atomic_load_n(&own->asked, __ATOMIC_RELAXED);
+    own->unserved = (waiting & TIDE_REQUEST_TRIM_UNUSED) != 0 ? own->unserved + 1 : 0;
+    if (own->unserved >= tide_setting_get(TIDE_SETTING_trim_after)) {
+        own->unserved = 0;
+        tide_pool_press_idle(pool);
+    }
+    tide_request_memory(pool, requests);
+}
+
+/* A trim does all that a compact does, and more. */
+static void request_serve_bits(tide_pool *pool, uint32_t requests)
+{
+    tide_assert(requests != 0 && tide_at_root(pool));
+    const tide_pool_core *core = pool->core;
+    if (core->capture != NULL)
+        return; /* not now, and nobody waits for it */
+    if ((requests & TIDE_REQUEST_TRIM) != 0)
+        tide_pool_trim(pool, TIDE_ALL_TYPES);
+    else
+        tide_pool_trim_lately(pool, requests);
+    pool->core->requests.served++;
+}
+
+/* Takes the bits, does the work, then opens the log. Does all of it again if a bit was set
+ * meanwhile; but what was not used since a moment ago is not given back, since that is all. */
+static void request_serve_at_root(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    uint32_t served = 0;
+    do {
+        uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
+        if (served != 0)
+            requests &= ~(TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED);
+        if (requests != 0)
+            request_serve_bits(pool, requests);
+        served |= requests;
+        tide_log_set_room(pool, tide_log_usual_room(core));
+    } while (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0);
+}
+
+/* Where the log is closed for other reasons, or full, nothing is gained, and the log stays
+ * closed. */
+static void request_defer(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    tide_assert(!tide_at_root(pool));
+    if (!core->requests.deferred) {
+        if (tide_log_usual_room(core) == core->log.start ||
+            (pool->log_top == core->log.end && !tide_log_grow(pool)))
+            return;
+        tide_log_push(pool, &core->log.undo[TIDE_UNDO_REQUEST], NULL, 0);
+        core->requests.deferred = true;
+    }
+    tide_log_reopen(pool);
+}
+
+void tide_request_undo(tide_pool *pool, const tide_entry *entry)
+{
+    tide_assert(pool->core->requests.deferred && entry == pool->log_top);
+    (void)entry;
+    pool->core->requests.deferred = false;
+    tide_log_set_room(pool, pool->core->log.start);
+}
+
+/* The log may be closed although nothing is asked: a request was taken back, or was served before
+ * who asked had closed the log. */
+void tide_request_serve(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    enum { NEAR = 128 }; /* more entries than any fast path asks for */
+    uint32_t requests = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
+    if (TIDE_UNLIKELY(core->log.end - pool->log_top < NEAR))
+        (void)tide_log_grow(pool); /* or it stays closed to fast paths */
+    if (!tide_at_root(pool)) {
+        if (requests != 0)
+            request_defer(pool);
+        else if (tide_log_open(pool) != tide_log_usual_room(core))
+            tide_log_reopen(pool);
+    } else if (requests != 0 || tide_log_open(pool) != tide_log_usual_room(core)) {
+        request_serve_at_root(pool);
+    }
 }

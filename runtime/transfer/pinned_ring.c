@@ -63,8 +63,11 @@ static tide_status ring_give_first(tide_pool *pool, tide_pinned_ring *ring, cons
         return TIDE_OK;
     void *data = NULL;
     tide_assert(ring->current == 0);
-    tide_status status = tide_memory_allocate(pool, pool->core->device, TIDE_MEMORY_PINNED,
-                                              ring->bytes, CHUNK_ALIGN, &data);
+    const tide_memory_want want = {.device = pool->core->device,
+                                   .memory = TIDE_MEMORY_PINNED,
+                                   .bytes = ring->bytes,
+                                   .align = CHUNK_ALIGN};
+    tide_status status = tide_memory_allocate(pool, &want, &data);
     if (status == TIDE_ERROR_MEMORY)
         return tide_fail(status, call, "no %zu bytes of pinned memory for copies of pool '%s'",
                          ring->bytes, pool->core->name);

@@ -49,6 +49,7 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
     struct oracle *oracle = &machine->oracle;
     struct place *place = &oracle->rows[live->type].places[live->place];
     bool moved = data != place->data;
+    oracle_pressed(oracle, MODEL_TYPES);
     if (moved && !place->guarded && place->room >= bytes)
         oracle_wrong(oracle, "%s moved to grow to %zu bytes and has room for %zu",
                      model_types[live->type].name, bytes, place->room);

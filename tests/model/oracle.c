@@ -433,7 +433,9 @@ static size_t find_place(const struct row *row, const unsigned char *data)
 static void trade_places(struct oracle *oracle, unsigned type, size_t found, size_t bytes)
 {
     struct row *row = &oracle->rows[type];
-    if (holds(&row->places[row->live], bytes))
+    const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
+    if (holds(&row->places[row->live], bytes) && theirs->records[found].bytes < 2 * bytes &&
+        (row->places[row->live].room + 63) / 64 * 64 < 2 * bytes)
         oracle_wrong(oracle, "%s was exchanged though the next was large enough",
                      model_types[type].name);
     oracle->exchanges++;
@@ -456,7 +458,10 @@ static void append_place(struct row *row)
 static void take_new_memory(struct oracle *oracle, unsigned type, unsigned char *data, size_t n)
 {
     struct row *row = &oracle->rows[type];
-    if (oracle_serves(oracle, type, n))
+    const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
+    bool less = row->live < row->count && row->places[row->live].room >= oracle->exchange_bytes &&
+                theirs->records[row->live].bytes < row->places[row->live].room + 64;
+    if (oracle_serves(oracle, type, n) && !less) /* a slot that had far too much has less now */
         oracle_wrong(oracle, "%s of %zu elements was allocated though there was a free one",
                      model_types[type].name, n);
     if (row->live == row->count)
@@ -512,6 +517,37 @@ void oracle_draw_guard(struct oracle *oracle)
     oracle->guard_in = oracle->pool->core->guards.in = oracle->guard_every;
 }
 
+static void press_place(struct oracle *oracle, struct place *place)
+{
+    hollow(place);
+    oracle->releases++;
+    oracle->pressed++;
+}
+
+/* Which slots go is the pool's affair. The one that is replaced has memory again. */
+void oracle_pressed(struct oracle *oracle, unsigned type)
+{
+    tide_pool_statistics now;
+    if (tide_pool_stats(oracle->pool, &now) != TIDE_OK || now.pressed == oracle->pressed)
+        return;
+    for (unsigned each = 0; each < MODEL_TYPES; each++) {
+        struct row *row = &oracle->rows[each];
+        const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[each].id];
+        for (size_t i = row->live; i < row->count; i++)
+            if (row->places[i].data != NULL && row->places[i].pin == NULL &&
+                theirs->slots[i].data == NULL)
+                press_place(oracle, &row->places[i]);
+    }
+    if (type != MODEL_TYPES && now.pressed == oracle->pressed + 1) {
+        struct row *row = &oracle->rows[type];
+        if (row->live < row->count && row->places[row->live].data != NULL)
+            press_place(oracle, &row->places[row->live]);
+    }
+    if (now.pressed != oracle->pressed)
+        oracle_wrong(oracle, "%llu free slots were given back, seen are %llu",
+                     (unsigned long long)now.pressed, (unsigned long long)oracle->pressed);
+}
+
 void oracle_reached(struct oracle *oracle, unsigned type)
 {
     const tide_row *row = &oracle->pool->core->rows.by_type[model_types[type].id];
@@ -550,6 +586,7 @@ void oracle_acquired(struct oracle *oracle, unsigned type, void *data, size_t n,
     struct row *row = &oracle->rows[type];
     size_t bytes = model_bytes(type, n);
     oracle_reached(oracle, type);
+    oracle_pressed(oracle, type);
     check_pointer(oracle, type, data, bytes);
     find_memory(oracle, type, data, n);
     if (oracle->wrong[0] != '\0')
@@ -568,6 +605,7 @@ void oracle_array_refused(struct oracle *oracle, unsigned type, size_t n)
         return;
     unsigned char *data = theirs->slots[row->live].data;
     bool known = row->live < row->count && row->places[row->live].data == data;
+    oracle_pressed(oracle, known ? MODEL_TYPES : type);
     if (data == NULL || known)
         return;
     find_memory(oracle, type, data, n);
@@ -576,12 +614,18 @@ void oracle_array_refused(struct oracle *oracle, unsigned type, size_t n)
     tide_pool_stats(oracle->pool, &oracle->now);
 }
 
-/* A refused call changes nothing that can be counted. */
+/* A refused call changes nothing that can be counted, but for free memory that has gone. */
 void oracle_refused(struct oracle *oracle, const char *what)
 {
-    const tide_pool_statistics *old = &oracle->now;
+    tide_pool_statistics *old = &oracle->now;
     tide_pool_statistics now;
+    oracle_pressed(oracle, MODEL_TYPES);
     tide_pool_stats(oracle->pool, &now);
+    if (now.pressed != old->pressed && now.bytes_held < old->bytes_held) {
+        old->bytes_held = now.bytes_held;
+        old->slots -= now.pressed - old->pressed;
+        old->releases += now.pressed - old->pressed;
+    }
     if (now.bytes_held != old->bytes_held || now.bytes_live != old->bytes_live ||
         now.slots != old->slots || now.slots_live != old->slots_live || now.depth != old->depth ||
         now.allocations != old->allocations || now.releases != old->releases)
@@ -823,6 +867,7 @@ static void check_process(struct oracle *oracle)
 void oracle_check(struct oracle *oracle)
 {
     size_t live_bytes = 0;
+    oracle_pressed(oracle, MODEL_TYPES);
     for (size_t i = 0; i < oracle->live_count; i++) {
         struct live live = oracle->live[i];
         const struct place *place = &oracle->rows[live.type].places[live.place];

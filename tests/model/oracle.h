@@ -151,6 +151,7 @@ struct oracle {
     size_t step;           /* number of the operation: patterns depend on it                    */
     uint64_t last_id;
     uint64_t allocations, releases, exchanges; /* as the pool must count them  */
+    uint64_t pressed;                          /* as it has counted them       */
     tide_pool_statistics now;                  /* after the last operation                      */
     char wrong[512];                           /* the first thing found wrong; empty: nothing   */
 };
@@ -175,6 +176,10 @@ void oracle_draw_guard(struct oracle *oracle);
 /* An acquire has come as far as looking for memory, whether it then failed or not: it was its
  * turn to be guarded or not, and what had been exported came back or was given up. */
 void oracle_reached(struct oracle *oracle, unsigned type);
+
+/* Before what a call did is told: free memory that the pool has given back because it was short. It
+ * was about an array of the type; MODEL_TYPES: of none. */
+void oracle_pressed(struct oracle *oracle, unsigned type);
 
 /* What happened. An acquire that left the last user's content there has it checked; then the array
  * gets a pattern of its own, unless it is a header, whose content is the library's. */

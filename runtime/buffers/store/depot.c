@@ -247,8 +247,8 @@ uint32_t tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* All that is cached of the device's memory is given back, and the device asked once more; then
- * again as often as somebody gives some back. */
+/* What nobody uses of the device's memory is given back, and the device asked once more; then again
+ * as often as somebody gives some back. */
 static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
                                         void **data)
 {
@@ -256,7 +256,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     tide_status status = TIDE_ERROR_MEMORY;
     unsigned asked = 0;
     for (bool again = true; again;) {
-        (void)tide_depot_press(buffers->device);
+        (void)tide_press(buffers->device, bytes);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = tide_budget_asks(device, status, asked) && tide_budget_ask(device, bytes, &asked);

@@ -57,8 +57,9 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
 /* What is older than the instance lets it be goes, if that was not looked for just now. */
 void tide_depot_age(tide_buffers *buffers);
 
-/* All that is cached of the device's memory, of every instance, goes back to it. Nothing is locked.
- * True: there was some. */
-bool tide_depot_press(tide_device *device);
+/* What buffers of all instances keep of a device's memory (runtime/device/budget.h). Pressed, all
+ * that is cached goes back, whether it is more than is missing or not. */
+size_t tide_depot_press(tide_device *device, size_t bytes);
+void tide_depot_tell(const tide_device *device, char *text, size_t room);
 
 #endif

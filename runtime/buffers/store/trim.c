@@ -2,6 +2,10 @@
 /* Cached buffers that go: those that are too old, or that the device has no room for. */
 #include "runtime/buffers/store/depot.h"
 
+#include <stdio.h>
+
+#include "runtime/device/budget.h"
+
 typedef struct trimming {
     tide_buffers *buffers;
     uint64_t now, ticks;
@@ -94,20 +98,38 @@ void tide_depot_age(tide_buffers *buffers)
 
 typedef struct pressing {
     const tide_device *device;
-    bool any;
+    size_t bytes;
 } pressing;
 
 static void press_one(tide_buffers *buffers, void *user)
 {
     pressing *by = user;
     tide_assert(by != NULL && by->device != NULL);
-    if (buffers->device == by->device && tide_depot_trim(buffers, 0, true).slots != 0)
-        by->any = true;
+    if (buffers->device == by->device)
+        by->bytes += tide_depot_trim(buffers, 0, true).bytes;
 }
 
-bool tide_depot_press(tide_device *device)
+size_t tide_depot_press(tide_device *device, size_t bytes)
 {
     pressing by = {.device = device};
+    (void)bytes;
     tide_buffers_visit(press_one, &by);
-    return by.any;
+    return by.bytes;
+}
+
+static void press_count(tide_buffers *buffers, void *user)
+{
+    pressing *by = user;
+    if (buffers->device != by->device)
+        return;
+    tide_lock_take(&buffers->mutex);
+    by->bytes += buffers->bytes_held;
+    tide_lock_let_go(&buffers->mutex);
+}
+
+void tide_depot_tell(const tide_device *device, char *text, size_t room)
+{
+    pressing by = {.device = device};
+    tide_buffers_visit(press_count, &by);
+    snprintf(text, room, "buffers hold %zu bytes", by.bytes);
 }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Free slots given back where memory is short: the pool's own, and those of idle pools. */
+#include "runtime/pool/press.h"
+
+#include <stdio.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/probe.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/shim.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/row.h"
+
+/* ---- one pool ------------------------------------------------------------------------------ */
+
+static size_t press_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    size_t bytes = tide_slot_record_of(row, slot)->bytes;
+    tide_assert(slot >= row->shelf->next && slot < row->slots + row->count && slot->data != NULL);
+    tide_slot_hollow(pool, row, slot);
+    return bytes;
+}
+
+/* The row's free slot that fits best where so many bytes are missing, if it fits better than the
+ * best so far: the smallest that is enough, or else the largest. Of two the one of the lower type:
+ * in which order a pool came to its types tells nothing. */
+static void press_choose(tide_row *row, size_t missing, tide_row **of, tide_slot **best)
+{
+    for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
+        if (slot->data == NULL)
+            continue;
+        size_t bytes = tide_slot_record_of(row, slot)->bytes;
+        size_t least = *best != NULL ? tide_slot_record_of(*of, *best)->bytes : 0;
+        bool better = bytes > least ? least < missing : bytes >= missing;
+        if (bytes == least ? row->type < (*of)->type : better) {
+            *of = row;
+            *best = slot;
+        }
+    }
+}
+
+static size_t press_best(tide_pool *pool, size_t missing)
+{
+    tide_row *of = NULL;
+    tide_slot *best = NULL;
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
+        if (pool->core->rows.used[i]->device == pool->core->device)
+            press_choose(pool->core->rows.used[i], missing, &of, &best);
+    return best != NULL ? press_slot(pool, of, best) : 0;
+}
+
+/* Until tide_capture_end has taken what a capture used, free memory may be the graph's. */
+size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t bytes)
+{
+    tide_pool_core *core = pool->core;
+    size_t gone = 0, slots = 0, more = 0;
+    if (core->capture != NULL)
+        return 0;
+    if (slot != NULL && slot >= row->shelf->next && slot->data != NULL)
+        more = press_slot(pool, row, slot);
+    for (; more != 0 || (gone < bytes && (more = press_best(pool, bytes - gone)) != 0); more = 0) {
+        gone += more;
+        slots++;
+    }
+    if (slots != 0) {
+        tide_figure_add(&core->memory.pressed, slots);
+        TIDE_USDT(pool_trim, pool, (const char *)core->name, slots, gone, core->memory.bytes_held);
+    }
+    return gone;
+}
+
+/* ---- of idle threads ----------------------------------------------------------------------- */
+
+/* Words that the owner stores with plain stores, read and written by somebody else: each at once. */
+#define PRESS_SAMPLES    __attribute__((no_sanitize("thread")))
+#define PRESS_WORD(word) (*(volatile __typeof__(word) *)&(word))
+
+/* Step 2 of the proof, and who comes later is to have seen it. */
+PRESS_SAMPLES static void press_close(tide_pool *pool)
+{
+    tide_log_set_room(pool, pool->core->log.start);
+    uint32_t used = __atomic_load_n(&pool->core->rows.used_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used; i++) {
+        tide_row *row = pool->core->rows.used[i];
+        tide_slot *end = row->slots + __atomic_load_n(&row->count, __ATOMIC_ACQUIRE);
+        for (tide_slot *slot = PRESS_WORD(row->shelf->next); slot < end; slot++) {
+            PRESS_WORD(slot->limit) = 0;
+            PRESS_WORD(slot->form) = 0;
+        }
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Steps 3 and 4. */
+PRESS_SAMPLES static bool press_is_idle(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    return tide_os_thread_sleeps(core->owner.number) &&
+           !__atomic_load_n(&core->working, __ATOMIC_RELAXED) && !PRESS_WORD(core->shut) &&
+           tide_level(PRESS_WORD(pool->tag)) == TIDE_LEVEL_ROOT;
+}
+
+PRESS_SAMPLES static void press_set_seized(tide_pool *pool, bool seized)
+{
+    __atomic_store_n(&pool->core->seized, seized, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* the owner acquires by `copy`: tide_pool_use */
+    PRESS_WORD(pool->copy) = tide_pool_copy(seized);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Has another's pool something to take, and may somebody else take it? */
+static bool press_may(const tide_pool_core *core)
+{
+    return core->device == &tide_device_host && core->hook == NULL && core->buffers == NULL &&
+           !core->careful && !core->lost && tide_figure(&core->memory.bytes_held) != 0;
+}
+
+static size_t press_other(tide_pool *pool, size_t bytes)
+{
+    size_t gone = 0;
+    tide_assert(tide_registry_held());
+    if (!press_may(pool->core) || !press_is_idle(pool))
+        return 0;
+    press_set_seized(pool, true);
+    press_close(pool);
+    if (press_is_idle(pool)) {
+        tide_shim_trust_begin();
+        gone = tide_pool_press(pool, NULL, NULL, bytes);
+        tide_shim_trust_end();
+    }
+    press_set_seized(pool, false);
+    return gone;
+}
+
+/* A pool of the calling thread that is not at work. */
+static size_t press_own(tide_pool *pool, size_t bytes)
+{
+    const tide_pool_core *core = pool->core;
+    bool at_work = core->working || core->shut;
+    return press_may(core) && !at_work ? tide_pool_press(pool, NULL, NULL, bytes) : 0;
+}
+
+typedef struct pressing {
+    size_t missing, gone;
+} pressing;
+
+static void press_visit(tide_pool *pool, void *user)
+{
+    pressing *by = user;
+    if (by->gone >= by->missing)
+        return;
+    size_t bytes = by->missing - by->gone;
+    by->gone += tide_pool_owner(pool->core) == tide_os_thread() ? press_own(pool, bytes)
+                                                                : press_other(pool, bytes);
+}
+
+size_t tide_pools_press(tide_device *device, size_t bytes)
+{
+    pressing by = {.missing = bytes};
+    if (device == &tide_device_host)
+        tide_pools_visit(press_visit, &by);
+    return by.gone;
+}
+
+void tide_pool_press_idle(tide_pool *pool)
+{
+    if (tide_pool_owner(pool->core) != tide_os_thread())
+        (void)press_other(pool, SIZE_MAX);
+}
+
+/* ---- who holds how much -------------------------------------------------------------------- */
+
+typedef struct telling {
+    const tide_device *device;
+    size_t held, most;
+    char name[sizeof((tide_pool_core *)NULL)->name];
+} telling;
+
+static void press_count(tide_pool *pool, void *user)
+{
+    telling *by = user;
+    if (pool->core->device != by->device)
+        return;
+    size_t held = tide_figure(&pool->core->memory.bytes_held);
+    by->held += held;
+    if (held <= by->most)
+        return;
+    by->most = held;
+    snprintf(by->name, sizeof by->name, "%s", pool->core->name);
+}
+
+void tide_pools_tell(const tide_device *device, char *text, size_t room)
+{
+    telling by = {.device = device};
+    tide_pools_visit(press_count, &by);
+    int length = snprintf(text, room, "pools hold %zu bytes", by.held);
+    if (by.held != 0 && length > 0 && (size_t)length < room)
+        snprintf(text + length, room - (size_t)length, ", '%s' most: %zu", by.name, by.most);
+}
