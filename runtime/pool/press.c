@@ -7,6 +7,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
@@ -95,7 +96,8 @@ PRESS_SAMPLES static void press_close(tide_pool *pool)
 PRESS_SAMPLES static bool press_is_idle(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    return tide_os_thread_sleeps(core->owner.number) &&
+    return tide_setting_get(TIDE_SETTING_locked) == 0 &&
+           tide_os_thread_sleeps(core->owner.number) &&
            !__atomic_load_n(&core->working, __ATOMIC_RELAXED) && !PRESS_WORD(core->shut) &&
            tide_level(PRESS_WORD(pool->tag)) == TIDE_LEVEL_ROOT;
 }
