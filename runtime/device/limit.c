@@ -37,7 +37,7 @@ size_t tide_limit_most(void)
 
 bool tide_limit_is_hard(void)
 {
-    return limit_hard_bytes() != SIZE_MAX;
+    return tide_limit_most() != SIZE_MAX;
 }
 
 static size_t limit_missing(size_t held, size_t bytes, size_t most)
