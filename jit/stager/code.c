@@ -28,16 +28,10 @@ static uint64_t code_refused;             /* bytes of the last object that had n
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
-static void *code_symbol(void *object, const char *name)
-{
-    tide_assert(object != NULL);
-    return dlsym(object, name);
-}
-
 static bool code_check_number(void *object, const char *name, uint64_t wanted, char *error,
                               size_t room)
 {
-    const uint64_t *found = code_symbol(object, name);
+    const uint64_t *found = dlsym(object, name);
     if (found == NULL)
         snprintf(error, room, "code object refused: it has no %s", name);
     else if (*found != wanted)
@@ -56,7 +50,7 @@ static bool code_check(void *object, char *error, size_t room)
 /* Tells the code where the general path is. */
 static bool code_attach(void *object, char *error, size_t room)
 {
-    const tide_runtime **table = code_symbol(object, "tide_object_table");
+    const tide_runtime **table = dlsym(object, "tide_object_table");
     if (table == NULL) {
         snprintf(error, room, "code object refused: it has no tide_object_table");
         return false;
@@ -99,17 +93,11 @@ static void *code_open(const char *path, char *error, size_t room)
     return object;
 }
 
-static void code_close(void *object)
-{
-    tide_assert(object != NULL);
-    dlclose(object);
-}
-
 /* Without memory debuggers do not know of it. */
 static void code_list_object(void *object, const char *path)
 {
-    uintptr_t first = (uintptr_t)code_symbol(object, "tide_object_code");
-    uintptr_t last = (uintptr_t)code_symbol(object, "tide_object_code_end");
+    uintptr_t first = (uintptr_t)dlsym(object, "tide_object_code");
+    uintptr_t last = (uintptr_t)dlsym(object, "tide_object_code_end");
     code_object *made = tide_os_resize(NULL, sizeof *made + strlen(path) + 1);
     if (made == NULL)
         return;
@@ -132,7 +120,7 @@ void *tide_code_load(const char *path, char *error, size_t room)
     if (object == NULL)
         return NULL;
     if (!code_check(object, error, room) || !code_attach(object, error, room)) {
-        code_close(object);
+        dlclose(object);
         return NULL;
     }
     code_list_object(object, path);
@@ -145,5 +133,5 @@ void *tide_code_find(void *object, const char *stem, const char *suffix)
 {
     char name[TIDE_SPEC_STEM + 32];
     int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
-    return length > 0 && (size_t)length < sizeof name ? code_symbol(object, name) : NULL;
+    return length > 0 && (size_t)length < sizeof name ? dlsym(object, name) : NULL;
 }

@@ -423,27 +423,11 @@ static void scene_exit_with_thread_and_compile(void)
     exit(3);
 }
 
-static void scene_exit_by_hand_mid_compile(void)
-{
-    order_some();
-    expect_ok(tide_step());
-    assert_true(learned().ordered >= 20);
-    exit(3);
-}
-
 static void exit_when_published(const tide_event *event, void *user)
 {
     (void)user;
     if (event->kind == TIDE_EVENT_PUBLISHED && event->tier == TIDE_TIER_COMPILED)
         exit(4);
-}
-
-static void scene_exit_from_a_listener_while_stepping(void)
-{
-    tide_event_set_handler(exit_when_published, NULL);
-    use u = scene_use(0);
-    until(&u, TIDE_TIER_COMPILED);
-    exit(1);
 }
 
 static void scene_exit_from_a_listener_in_a_use(void)
@@ -480,13 +464,6 @@ static void scene_underscore_exit_mid_compile(void)
 {
     order_some();
     expect_ok(tide_step());
-    _exit(3);
-}
-
-static void scene_killed_after_compiling(void)
-{
-    use u = scene_use(0);
-    until(&u, TIDE_TIER_COMPILED);
     _exit(3);
 }
 
@@ -547,12 +524,9 @@ static const struct play {
     int status;
 } scenes[] = {
     {"exit_with_thread_and_compile", scene_exit_with_thread_and_compile, 3},
-    {"exit_by_hand_mid_compile", scene_exit_by_hand_mid_compile, 3},
     {"exit_from_a_listener_in_a_use", scene_exit_from_a_listener_in_a_use, 4},
-    {"exit_from_a_listener_while_stepping", scene_exit_from_a_listener_while_stepping, 4},
     {"exit_from_another_thread", scene_exit_from_another_thread, 3},
     {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
-    {"killed_after_compiling", scene_killed_after_compiling, 3},
     {"main_is_over_before_its_threads", scene_main_is_over_before_its_threads, 0},
     {"main_is_over_and_has_started_it", scene_main_is_over_and_has_started_it, 0},
     {"sites_used_by_exit_handlers", scene_sites_used_by_exit_handlers, 3},
@@ -671,73 +645,6 @@ static void forks_beside_a_busy_thread_harm_nobody(void **state)
     expect_ok(tide_background_stop());
 }
 
-static use fork_tried, fork_watched;
-static bool fork_stop; /* atomic */
-
-static void *use_both(void *unused)
-{
-    use tried = fork_tried, watched = fork_watched;
-    tried.pool = watched.pool = tide_pool_local();
-    while (!__atomic_load_n(&fork_stop, __ATOMIC_RELAXED))
-        if (!use_once(&tried) || !use_once(&watched))
-            return (void *)(uintptr_t)1;
-    return unused;
-}
-
-/* A burst and a window that were under way come to their ends, though some that were inside them
- * are not there. */
-static void end_trial_in_child(void)
-{
-    for (unsigned i = 0; i < 200 && info_of(fork_watched.site).observed; i++)
-        for (unsigned j = 0; j < 1000; j++)
-            CHILD_MUST(use_once(&fork_watched) && use_once(&fork_tried));
-    CHILD_MUST(!info_of(fork_watched.site).observed);
-    CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
-    /* AddressSanitizer looks for leaks at exit, and waits for a lock of its own that another thread
-     * may have had when the process forked. */
-    if (under_sanitizer())
-        _exit(0);
-    exit(0);
-}
-
-static void a_fork_in_the_middle_of_trials_and_windows(void **state)
-{
-    (void)state;
-    enum { THREADS = 3 };
-    need_stager();
-    set("trial", 1);
-    set("trial_calls", 1e4);
-    set("trial_burst", 256);
-    fork_tried = use_of("fork: tried", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
-    for (unsigned i = 0; i < 100 && strcmp(reason_of(fork_tried.site), "compiled; on trial") != 0;
-         i++) {
-        use_times(&fork_tried, 210);
-        settle();
-    }
-    assert_string_equal(reason_of(fork_tried.site), "compiled; on trial");
-    set("window_calls", 1e5);
-    fork_watched = use_of("fork: watched", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
-    use_times(&fork_watched, 1);
-    assert_true(info_of(fork_watched.site).observed);
-    for (size_t i = 0, most = scaled(10, 3); i < most; i++) {
-        pthread_t threads[THREADS];
-        fork_stop = false;
-        for (unsigned j = 0; j < THREADS; j++)
-            assert_int_equal(pthread_create(&threads[j], NULL, use_both, NULL), 0);
-        usleep(100 + i * 37 % 500);
-        pid_t child = fork_child(100);
-        if (child == 0)
-            end_trial_in_child();
-        __atomic_store_n(&fork_stop, true, __ATOMIC_RELAXED);
-        for (unsigned j = 0; j < THREADS; j++) {
-            void *failed;
-            assert_int_equal(pthread_join(threads[j], &failed), 0);
-            assert_null(failed);
-        }
-        expect_child_ends_well(child);
-    }
-}
-
 int main(int argc, char **argv)
 {
     self = argv[0];
@@ -754,7 +661,6 @@ int main(int argc, char **argv)
         LEARNING_TEST(thread_and_hand_come_to_the_same_plans),
         LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),
         LEARNING_TEST(forks_beside_a_busy_thread_harm_nobody),
-        LEARNING_TEST(a_fork_in_the_middle_of_trials_and_windows),
         LEARNING_TEST(programs_end_well_whatever_learning_does),
     };
     if (argc > 1)
