@@ -16,6 +16,7 @@
 #include "jit/learn/tune.h"
 #include "jit/listen/listen.h"
 #include "jit/stager/locate.h"
+#include "jit/tune/fleet.h"
 #include "jit/tune/keep.h"
 #include "jit/tune/records.h"
 #include "profiler/window.h"
@@ -44,6 +45,7 @@ static void attach_fork_handlers(void)
 static void attach_pool_made(void)
 {
     tide_keep_begin();
+    tide_fleet_begin();
     tide_listen_passed();
     (void)tide_event_deliver();
 }

@@ -226,13 +226,13 @@ static tide_status file_write(const char *path, const tide_profile_text *text, c
 
 /* Takes the text of all profiles, which is the caller's to free whatever happened. The registry is
  * locked only while the profile is collected, not while the system works. */
-static tide_status file_collect(tide_profile_text *text, const char *call)
+static tide_status file_collect(tide_profile_text *text, bool own, const char *call)
 {
     tide_profile_set *set = tide_profile_set_create(call);
     if (set == NULL)
         return TIDE_ERROR_MEMORY;
     tide_registry_lock();
-    tide_status status = tide_loaded_collect(set, call);
+    tide_status status = tide_loaded_collect(set, own, call);
     tide_registry_unlock();
     tide_assert(set->site_count <= TIDE_PROFILE_SET_SITES);
     if (status == TIDE_OK)
@@ -248,24 +248,33 @@ tide_status tide_profile_save(const char *path)
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_status status = file_collect(&text, call);
+    tide_status status = file_collect(&text, false, call);
     if (status == TIDE_OK)
         status = file_write(path, &text, call);
     tide_os_free(text.bytes);
     return status;
 }
 
-tide_status tide_profile_write(FILE *out)
+static tide_status file_write_stream(FILE *out, bool own, const char *call)
 {
-    const char *call = "tide_profile_write";
     tide_profile_text text = {0};
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the stream is NULL");
     tide_attach();
-    tide_status status = file_collect(&text, call);
+    tide_status status = file_collect(&text, own, call);
     if (status == TIDE_OK &&
         (fwrite(text.bytes, 1, text.length, out) != text.length || fflush(out) != 0))
         status = file_system_failed(call, "write to", "the stream");
     tide_os_free(text.bytes);
     return status;
+}
+
+tide_status tide_profile_write(FILE *out)
+{
+    return file_write_stream(out, false, "tide_profile_write");
+}
+
+tide_status tide_profile_write_own(FILE *out)
+{
+    return file_write_stream(out, true, "tide_profile_write_own");
 }

@@ -209,7 +209,7 @@ static tide_status loaded_collect_site(const tide_site *site, tide_profile_set *
     return loaded_key_fits(&key) ? tide_profile_set_add(to, &key, &seen, NULL, call) : TIDE_OK;
 }
 
-tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
+tide_status tide_loaded_collect(tide_profile_set *to, bool own, const char *call)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
@@ -219,7 +219,7 @@ tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
         loaded_set->sites[i]->superseded = false;
     for (size_t i = 0; i < count && status == TIDE_OK; i++)
         status = loaded_collect_site(sites[i], to, call);
-    if (status == TIDE_OK)
+    if (status == TIDE_OK && !own)
         status = loaded_copy_rest(to, call);
-    return status == TIDE_OK ? tide_profile_more.collect(&to->more, call) : status;
+    return status == TIDE_OK ? tide_profile_more.collect(&to->more, own, call) : status;
 }

@@ -11,8 +11,11 @@ void tide_loaded_replace(tide_profile_set *set);
 /* Adds a copy of what was loaded to `to`. Registry locked. */
 tide_status tide_loaded_copy(tide_profile_set *to, const char *call);
 
-/* Adds to `to` what was seen of the program's sites, and what was loaded of sites of which nothing
- * was seen, as far as the set's limits leave room for it. Registry locked. */
-tide_status tide_loaded_collect(tide_profile_set *to, const char *call);
+/* Adds to `to` what was seen of the program's sites, and, unless `own`, what was loaded of sites of
+ * which nothing was seen, as far as the set's limits leave room for it. Registry locked. */
+tide_status tide_loaded_collect(tide_profile_set *to, bool own, const char *call);
+
+/* tide_profile_write without anything that was loaded: for who adds it to what was loaded. */
+tide_status tide_profile_write_own(FILE *out);
 
 #endif

@@ -40,10 +40,11 @@ typedef struct tide_profile_additions {
     void (*write)(const struct tide_tuned_set *more, struct tide_text_writer *w);
     void (*destroy)(struct tide_tuned_set *more);
     /* With the registry locked: it owns what was loaded, NULL too, from now on; adds a copy of that
-     * to a set; adds what is known now. TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT. */
+     * to a set; adds what is known now, `own`: but nothing that was loaded. TIDE_ERROR_MEMORY or
+     * TIDE_ERROR_LIMIT. */
     void (*loaded)(struct tide_tuned_set *more);
     tide_status (*copy)(struct tide_tuned_set **to, const char *call);
-    tide_status (*collect)(struct tide_tuned_set **to, const char *call);
+    tide_status (*collect)(struct tide_tuned_set **to, bool own, const char *call);
 } tide_profile_additions;
 
 extern tide_profile_additions tide_profile_more;

@@ -92,6 +92,7 @@ typedef struct tide_candidate {
     uint64_t uses;    /* timed                                */
     double ns;        /* of one of them, their mean; 0: none  */
     double error_ns;  /* standard error of that               */
+    bool loaded;      /* this process has not timed it: the figures are a profile's */
 } tide_candidate;
 
 /* What is known of one key. */

@@ -165,8 +165,8 @@ const tide_record *tide_records_known(const tide_tunable *tunable, uint64_t key)
     return tide_records_find(records_known, &like);
 }
 
-/* Figures that this process has; a candidate without one has those that were loaded. */
-static void records_of_row(const tide_tunable *tunable, const tide_tunable_row *row,
+/* Figures that this process has; unless `own`, a candidate without one has those that were loaded. */
+static void records_of_row(const tide_tunable *tunable, const tide_tunable_row *row, bool own,
                            tide_record *out)
 {
     tide_record_begin(out, tunable, row->key);
@@ -179,6 +179,8 @@ static void records_of_row(const tide_tunable *tunable, const tide_tunable_row *
         const tide_candidate *from = &row->candidates[i];
         tide_record_candidate *to = &out->candidates[i];
         records_copy_text(to->name, sizeof to->name, from->name);
+        if (own && from->loaded)
+            continue;
         to->uses = from->uses;
         to->ps =
             (uint64_t)(from->ns < TIDE_RECORD_PS_MAX / 1e3 ? from->ns * 1e3 : TIDE_RECORD_PS_MAX);
@@ -188,7 +190,7 @@ static void records_of_row(const tide_tunable *tunable, const tide_tunable_row *
 }
 
 /* Adds what is known of a tunable; a knob only if it has another value than its own. */
-static tide_status records_collect_one(const tide_tunable *tunable, tide_tuned_set **to,
+static tide_status records_collect_one(const tide_tunable *tunable, bool own, tide_tuned_set **to,
                                        const char *call)
 {
     tide_record record;
@@ -200,7 +202,7 @@ static tide_status records_collect_one(const tide_tunable *tunable, tide_tuned_s
         return record.value != tunable->initial ? tide_records_add(to, &record, call) : TIDE_OK;
     }
     for (uint32_t i = 0; status == TIDE_OK && tide_tunable_row_get(tunable, i, &row); i++) {
-        records_of_row(tunable, &row, &record);
+        records_of_row(tunable, &row, own, &record);
         status = tide_records_add(to, &record, call);
     }
     return status;
@@ -218,14 +220,14 @@ static bool records_superseded(const tide_record *record)
     return false;
 }
 
-static tide_status records_collect(tide_tuned_set **to, const char *call)
+static tide_status records_collect(tide_tuned_set **to, bool own, const char *call)
 {
     tide_status status = TIDE_OK;
     for (const tide_tunable *at = tide_tunables_first(); at != NULL && status == TIDE_OK;
          at = at->next)
-        status = records_collect_one(at, to, call);
-    for (uint32_t i = 0; status == TIDE_OK && records_known != NULL && i < records_known->count;
-         i++) {
+        status = records_collect_one(at, own, to, call);
+    for (uint32_t i = 0;
+         !own && status == TIDE_OK && records_known != NULL && i < records_known->count; i++) {
         const tide_record *known = records_known->records[i];
         if (tide_records_find(*to, known) == NULL && !records_superseded(known))
             status = tide_records_add(to, known, call);
@@ -237,7 +239,7 @@ static tide_status records_collect(tide_tuned_set **to, const char *call)
 void tide_records_keep(const tide_tunable *tunable)
 {
     tide_tuned_set *seen = NULL;
-    (void)records_collect_one(tunable, &seen, "tide_tunable_leave");
+    (void)records_collect_one(tunable, false, &seen, "tide_tunable_leave");
     for (uint32_t i = 0; seen != NULL && i < seen->count; i++) {
         tide_record *there = tide_records_find(records_known, seen->records[i]);
         if (there != NULL)

@@ -2,6 +2,7 @@
 /* The list of tunables, their rows, and what programs ask of them. */
 #include <string.h>
 
+#include "jit/tune/fleet.h"
 #include "jit/tune/keep.h"
 #include "jit/tune/records.h"
 #include "jit/tune/tunables.h"
@@ -28,6 +29,7 @@ void tide_tunable_enter(tide_tunable *const *first, tide_tunable *const *last)
     if (first == last)
         return;
     tide_keep_begin();
+    tide_fleet_begin();
     tide_registry_lock();
     for (tide_tunable *const *at = first; at != last; at++) {
         tide_tunable *one = *at;
@@ -159,13 +161,13 @@ static tide_candidate tunables_candidate(const tide_tuned *row, uint32_t variant
 {
     const tide_series *taken = &row->variants[variant].taken;
     tide_candidate out = {row->of->variants[variant], taken->count, taken->mean,
-                          tide_series_error(taken)};
+                          tide_series_error(taken), false};
     const tide_record *known = tide_records_known(row->of, row->key);
     for (uint32_t i = 0; out.uses == 0 && known != NULL && i < known->candidate_count; i++) {
         const tide_record_candidate *one = &known->candidates[i];
         if (strncmp(one->name, out.name, TIDE_TUNABLE_NAME_MAX) == 0)
             out = (tide_candidate){out.name, one->uses, (double)one->ps / 1000,
-                                   (double)one->error_ps / 1000};
+                                   (double)one->error_ps / 1000, true};
     }
     return out;
 }

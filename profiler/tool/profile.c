@@ -63,6 +63,16 @@ static int profile_merge(int count, char **files, const tool_options *options)
     return profile_refuse();
 }
 
+static int profile_share(int count, char **args, const tool_options *options)
+{
+#ifdef TIDE_HAVE_HIREDIS
+    return tool_fleet(count, args, options);
+#else
+    (void)count, (void)args, (void)options;
+    return tool_complain(TOOL_NO, "this command was built without hiredis: it speaks to no store");
+#endif
+}
+
 int tool_profile(int count, char **args)
 {
     tool_options options;
@@ -74,5 +84,9 @@ int tool_profile(int count, char **args)
         return profile_save(args[2], &options);
     if (strcmp(args[1], "merge") == 0)
         return profile_merge(count - 2, args + 2, &options);
-    return tool_complain(TOOL_USAGE, "profile: save PID, or merge FILE...");
+    static const char *const stores[] = {"push", "pull", "watch"};
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
+        if (strcmp(args[1], stores[i]) == 0)
+            return profile_share(count, args, &options);
+    return tool_complain(TOOL_USAGE, "profile: save PID, merge FILE..., or push, pull, watch");
 }

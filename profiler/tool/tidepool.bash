@@ -44,7 +44,7 @@ _tidepool()
     case $command in
     profile)
         if [[ $position -eq 2 ]]; then
-            _tidepool_offer "$current" < <(printf "%s\n" save merge)
+            _tidepool_offer "$current" < <(printf "%s\n" save merge push pull watch)
             return
         fi
         if [[ ${COMP_WORDS[2]} != save ]]; then

@@ -54,6 +54,9 @@ int tool_options_read(int *count, char **args, const char *allowed, int least, i
 /* For a command that returns what this gave: help is no failure. */
 #define TOOL_OPTIONS_CODE(code) ((code) < 0 ? TOOL_OK : (code))
 
+/* tidepool profile push, pull, watch (profiler/fleet), where there is hiredis. */
+int tool_fleet(int count, char **args, const tool_options *options);
+
 /* A number of a process, or -1 after a complaint. */
 pid_t tool_read_pid(const char *text);
 
