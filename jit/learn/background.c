@@ -29,6 +29,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/buffers/buffers.h"
 
 enum {
     PERIODS_MAX = 100, /* from one round to the next, when nothing is going on            */
@@ -352,8 +353,8 @@ static void background_come_back(void)
 {
     bool left = background.left;
     background.left = false;
-    if (left && background.ordered)
-        (void)background_start(true);
+    if (left && (background.ordered || tide_buffers_age_quietly(0)))
+        (void)background_start(background.ordered);
     else if (left)
         (void)tide_round_leave();
 }

@@ -369,12 +369,6 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
 
 /* ---- age ------------------------------------------------------------------------------------ */
 
-/* The background thread may age it: nobody's hook is called, and no driver. */
-static bool buffers_ages_quietly(const tide_buffers *buffers)
-{
-    return buffers->immediate && buffers->hook == NULL;
-}
-
 static void buffers_trim_aged(tide_buffers *buffers, void *user)
 {
     (void)user;
@@ -383,11 +377,11 @@ static void buffers_trim_aged(tide_buffers *buffers, void *user)
 
 static void buffers_trim_aged_quietly(tide_buffers *buffers, void *user)
 {
-    if (!buffers_ages_quietly(buffers))
+    bool *cached = user;
+    if (!tide_buffers_age_themselves(buffers))
         return;
     tide_depot_age(buffers);
-    if (__atomic_load_n(&buffers->bytes_cached, __ATOMIC_RELAXED) != 0)
-        *(bool *)user = true;
+    *cached |= __atomic_load_n(&buffers->watched, __ATOMIC_RELAXED);
 }
 
 bool tide_buffers_age_quietly(uint64_t rounds)

@@ -11,7 +11,7 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call);
 void tide_buffers_hold_again(tide_buffers *buffers);
 void tide_buffers_drop(tide_buffers *buffers);
 
-/* So many rounds have passed. What is too old goes, of instances that need neither the program nor
+/* So many rounds have passed (0: none). What is too old goes, of instances that need neither the program nor
  * a driver for that: those of the host without a hook. This calls neither, so the background thread
  * may call it. Returns whether something is cached that will go so. */
 bool tide_buffers_age_quietly(uint64_t rounds);

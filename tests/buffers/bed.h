@@ -17,6 +17,7 @@
 
 #include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
@@ -34,8 +35,10 @@ static inline void expect_refused(tide_status status, tide_status wanted, const 
         fail_msg("'%s' does not say '%s'", tide_error_message(), words);
 }
 
+/* No background thread ages what it caches, unless the test says so. */
 static inline tide_buffers *made(const tide_buffers_options *options)
 {
+    expect_ok(tide_tune_set("background", 0));
     tide_buffers *buffers = tide_buffers_create(NULL, options);
     if (buffers == NULL)
         fail_msg("%s", tide_error_message());

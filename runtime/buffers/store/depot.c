@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
@@ -116,7 +117,7 @@ static uint32_t depot_find(tide_buffers *buffers, tide_depot_bucket *depot, unsi
 static bool depot_may_cut(const tide_buffers *buffers, unsigned key, size_t bytes)
 {
     return tide_hand_over_device_of(buffers, key) == &tide_device_host && buffers->hook == NULL &&
-           tide_host_maps(bytes);
+           !buffers->kept && tide_host_maps(bytes);
 }
 
 /* A buffer of one bucket becomes one of a smaller one. */
@@ -183,11 +184,11 @@ static void depot_grow_cell(const tide_buffers *buffers, tide_cell *cell, size_t
     cell->room = twice < most ? twice : most;
 }
 
-/* NULL: the thread has no magazine. */
+/* NULL: the thread has no magazine, or nobody watches what would come to it. */
 static tide_cell *depot_cell_of(const tide_buffers *buffers, tide_magazine *magazine,
                                 unsigned bucket)
 {
-    if (magazine == NULL)
+    if (magazine == NULL || !buffers->watched)
         return NULL;
     tide_cell *cell = &magazine->cells[bucket];
     size_t bytes = tide_bucket_bytes(bucket), first = CELL_BYTES_FIRST / bytes;
@@ -406,14 +407,24 @@ static uint32_t depot_make(tide_buffers *buffers, const tide_want *want)
     return slot;
 }
 
-/* ---- acquire --------------------------------------------------------------------------------- */
+/* ---- age ------------------------------------------------------------------------------------- */
 
 /* The background thread does not age an instance that needs the program or a driver for it. */
 static void depot_age_in_passing(tide_buffers *buffers)
 {
-    if (buffers->hook != NULL || !buffers->immediate)
+    if (!tide_buffers_age_themselves(buffers))
         tide_depot_age(buffers);
 }
+
+/* Something comes to be cached. True: the background thread is to be told. Mutex held. */
+static bool depot_watch(tide_buffers *buffers)
+{
+    bool begins = !buffers->watched && tide_buffers_age_themselves(buffers);
+    __atomic_store_n(&buffers->watched, true, __ATOMIC_RELAXED);
+    return begins;
+}
+
+/* ---- acquire --------------------------------------------------------------------------------- */
 
 /* Whatever is cached of the bucket; the latest of it. Mutex held. */
 static uint32_t depot_find_cached(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
@@ -499,6 +510,7 @@ void tide_depot_release(tide_buffers *buffers, uint32_t slot, const tide_hand_ov
     tide_assert(!tide_handle_live(record));
     depot_age_in_passing(buffers);
     tide_lock_take(&buffers->mutex);
+    bool begins = depot_watch(buffers);
     unsigned bucket = tide_handle_bucket(record);
     tide_depot_bucket *depot = tide_depot_at(buffers, record->key, bucket);
     tide_cell *cell = depot_cell_of(buffers, magazine, bucket);
@@ -511,5 +523,7 @@ void tide_depot_release(tide_buffers *buffers, uint32_t slot, const tide_hand_ov
         tide_depot_let_go(buffers, slot, &going);
     }
     tide_lock_let_go(&buffers->mutex);
+    if (begins)
+        tide_need_background();
     tide_depot_free_all(buffers, going, passing);
 }

@@ -141,6 +141,8 @@ struct tide_buffers {
     size_t bytes_cached;  /* in the depot              */
     size_t bytes_held, bytes_high;
     uint64_t refused, trimmed, pressed, failed;
+    bool watched; /* something may be cached, and the background thread knows; atomic, too. Else
+                     no cell has room, so that a release comes to the depot and tells it */
     tide_magazine *magazines;
     tide_depot_bucket *depot[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 
@@ -204,6 +206,12 @@ static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
 static inline bool tide_buffer_poisoned(const tide_buffers *buffers, unsigned key)
 {
     return buffers->careful && tide_buffer_plain(buffers, key);
+}
+
+/* Does the background thread age it? Not where a hook is told, or a driver asked. */
+static inline bool tide_buffers_age_themselves(const tide_buffers *buffers)
+{
+    return buffers->immediate && buffers->hook == NULL;
 }
 
 /* ---- all instances, and their clock: runtime/buffers/store/instance.c ---- */

@@ -11,6 +11,7 @@ typedef struct trimming {
     uint64_t now, ticks;
     bool wait;
     uint32_t going; /* a list */
+    size_t held;    /* by cells, still */
     tide_trim_summary summary;
 } trimming;
 
@@ -42,8 +43,19 @@ static void trim_cells(trimming *t)
             while (old < cell->held && trim_is_old(t, cell->slots[old]))
                 trim_add(t, cell->slots[old++]);
             tide_cell_forget_oldest(cell, old);
+            t->held += cell->held;
         }
     }
+}
+
+/* Nothing is cached, so nobody need look. Stopped. */
+static void trim_rest(tide_buffers *buffers)
+{
+    tide_assert(buffers->stopped == 1 && buffers->bytes_cached == 0);
+    __atomic_store_n(&buffers->watched, false, __ATOMIC_RELAXED);
+    for (tide_magazine *m = buffers->magazines; m != NULL; m = m->next)
+        for (unsigned b = 0; b < TIDE_BUCKETS; b++)
+            m->cells[b].room = 0;
 }
 
 /* From those that came first to the first that is young enough. What has to be waited for stays, if
@@ -74,10 +86,12 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
     t.now = tide_buffers_now();
     tide_magazines_stop(buffers);
     trim_cells(&t);
-    tide_magazines_resume(buffers);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
         for (unsigned b = 0; buffers->depot[key] != NULL && b < TIDE_BUCKETS; b++)
             trim_old(&t, key, b);
+    if (t.held == 0 && buffers->bytes_cached == 0)
+        trim_rest(buffers);
+    tide_magazines_resume(buffers);
     tide_lock_let_go(&buffers->mutex);
     tide_depot_free_all(buffers, t.going, NULL);
     return t.summary;
