@@ -99,7 +99,7 @@ static void the_first_pool_is_small(void **state)
     }
     print_message("KiB: a pool %ld, %ld with what is shared; with three types %ld\n", least[0],
                   least[1], least[2]);
-    assert_in_range(least[2], 1, 68);
+    assert_in_range(least[2], 1, 76);
     assert_in_range(least[1], 1, 360);
 }
 

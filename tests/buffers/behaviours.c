@@ -52,25 +52,6 @@ static void a_release_after_the_memory_was_handed_out_again_is_refused(void **st
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* A record that served a buffer which was freed, and then another one of another size. */
-static void a_handle_stays_stale_when_its_slot_serves_another_bucket(void **state)
-{
-    (void)state;
-    tide_buffers *buffers = made(NULL);
-    tide_buffer old = acquired(buffers, 100);
-    expect_ok(tide_buffer_release(buffers, old));
-    assert_int_equal(tide_buffers_trim(buffers, 0).slots, 1);
-    expect_refused(tide_buffer_release(buffers, old), TIDE_ERROR_STALE, "released");
-    tide_buffer young = acquired(buffers, MIB);
-    assert_int_equal((uint32_t)young.slot,
-                     (uint32_t)old.slot); /* the record; above it, the bucket */
-    tide_buffer mixed = {old.slot, young.generation};
-    expect_refused(tide_buffer_release(buffers, mixed), TIDE_ERROR_STALE, "never was");
-    expect_refused(tide_buffer_release(buffers, old), TIDE_ERROR_STALE, "again");
-    expect_ok(tide_buffer_release(buffers, young));
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
 /* New, from the thread's own cell, at each check level, and too large. */
 static void an_acquire_says_where_the_buffer_lies(void **state)
 {
@@ -188,26 +169,6 @@ static void a_full_bucket_drops_and_counts(void **state)
     s = stats_of(buffers);
     assert_int_equal(s.hits, 16);
     assert_int_equal(s.dropped, 24);
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
-static void a_cache_full_by_bytes_drops_and_counts(void **state)
-{
-    (void)state;
-    tide_buffers *buffers = made(&(tide_buffers_options){.bytes_max = 10 * KIB});
-    cycle(buffers, 12, 1000);
-    tide_buffers_statistics s = stats_of(buffers);
-    assert_int_equal(s.bytes_cached, 10 * KIB);
-    assert_int_equal(s.dropped, 2);
-    tide_buffer one = acquired(buffers, 1000); /* its room is free for any other bucket */
-    cycle(buffers, 1, 512);
-    assert_int_equal(stats_of(buffers).dropped, 2);
-    expect_ok(tide_buffer_release(buffers, one));
-    s = stats_of(buffers);
-    assert_int_equal(s.dropped, 3);
-    assert_int_equal(s.bytes_cached, 9 * KIB + 512);
-    cycle(buffers, 1, 20 * KIB);
-    assert_int_equal(stats_of(buffers).dropped, 4);
     expect_ok(tide_buffers_destroy(buffers));
 }
 
@@ -433,27 +394,6 @@ static void what_is_old_goes_with_the_ticks(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* Ages and bounds of 32 bits are compared with ticks of 64. */
-static void an_age_near_the_largest_is_an_age(void **state)
-{
-    (void)state;
-    tide_buffers *longest = made(&(tide_buffers_options){.age_max = UINT32_MAX});
-    tide_buffers *less = made(&(tide_buffers_options){.age_max = UINT32_MAX - 8});
-    cycle(longest, 3, 1000);
-    cycle(less, 3, 1000);
-    for (unsigned i = 0; i < 3; i++)
-        tide_buffers_tick(1);
-    tide_buffers_tick(UINT32_MAX - 20);
-    assert_int_equal(stats_of(longest).cached, 3);
-    assert_int_equal(stats_of(less).cached, 3);
-    assert_int_equal(tide_buffers_trim(longest, UINT32_MAX).slots, 0);
-    tide_buffers_tick(UINT32_MAX / 4); /* it is looked for eight times in an age */
-    assert_int_equal(stats_of(longest).cached, 0);
-    assert_int_equal(stats_of(less).cached, 0);
-    expect_ok(tide_buffers_destroy(longest));
-    expect_ok(tide_buffers_destroy(less));
-}
-
 static void trim_gives_back_what_is_cached_and_only_that(void **state)
 {
     (void)state;
@@ -641,40 +581,15 @@ static void a_trace_has_a_line_for_each_acquire_and_release(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* Each writes a slot 0; the file must tell them apart. */
-static void two_instances_trace_to_one_file(void **state)
-{
-    (void)state;
-    char text[1024] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
-    const tide_buffers_options options = {.hook = tide_buffer_trace, .user = out};
-    tide_buffers *first = made(&options), *second = made(&options);
-    tide_buffer a = acquired(first, 100), b = acquired(second, 100);
-    assert_int_equal(a.slot, b.slot);
-    fflush(out);
-    unsigned long long slots[2] = {0, 0};
-    assert_int_equal(sscanf(text, "%*u %*u %*u acquire %llu %*u %*u %*u %*u %*u acquire %llu",
-                            &slots[0], &slots[1]),
-                     2);
-    assert_true(slots[0] != slots[1]);
-    expect_ok(tide_buffer_release(first, a));
-    expect_ok(tide_buffer_release(second, b));
-    fclose(out);
-    expect_ok(tide_buffers_destroy(first));
-    expect_ok(tide_buffers_destroy(second));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_release_is_refused_and_changes_nothing),
         cmocka_unit_test(a_release_after_the_memory_was_handed_out_again_is_refused),
-        cmocka_unit_test(a_handle_stays_stale_when_its_slot_serves_another_bucket),
         cmocka_unit_test(an_acquire_says_where_the_buffer_lies),
         cmocka_unit_test(forged_handles_and_those_of_others_are_refused),
         cmocka_unit_test(other_flags_are_never_handed_out_for_each_other),
         cmocka_unit_test(a_full_bucket_drops_and_counts),
-        cmocka_unit_test(a_cache_full_by_bytes_drops_and_counts),
         cmocka_unit_test(places_follow_the_buffers_from_thread_to_thread),
         cmocka_unit_test(without_memory_the_cache_is_given_back_and_the_system_asked_again),
         cmocka_unit_test(when_that_does_not_help_the_error_is_clear),
@@ -685,7 +600,6 @@ int main(void)
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(what_is_old_goes_with_the_ticks),
-        cmocka_unit_test(an_age_near_the_largest_is_an_age),
         cmocka_unit_test(trim_gives_back_what_is_cached_and_only_that),
         cmocka_unit_test(the_shared_instance_is_one_until_all_have_let_go),
         cmocka_unit_test(disabled_buffers_cache_nothing),
@@ -693,7 +607,6 @@ int main(void)
         cmocka_unit_test(statistics_are_there_by_bucket_and_as_a_page),
         cmocka_unit_test(the_hook_hears_all_that_happens),
         cmocka_unit_test(a_trace_has_a_line_for_each_acquire_and_release),
-        cmocka_unit_test(two_instances_trace_to_one_file),
     };
     return cmocka_run_group_tests_name("buffers", tests, NULL, NULL);
 }

@@ -10,14 +10,14 @@
 #include <tidepool/learn.h>
 #include <tidepool/tune.h>
 
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
 enum { AGE = 16, COUNT = 40 };
 
 static tide_buffers *made_idle(void)
 {
-    assert_true(tide_constant_set("background_period", 1));
-    assert_true(tide_constant_set("background_idle", 20));
+    set_constant("background_period", 1);
+    set_constant("background_idle", 20);
     tide_buffers *buffers = made(&(tide_buffers_options){.age_max = AGE});
     expect_ok(tide_tune_set("background", 1));
     return buffers;

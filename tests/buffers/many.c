@@ -190,53 +190,6 @@ static void of_many_all_come_or_none(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* Handles of two instances in one list, and one handle several times. */
-static void of_many_only_the_instances_own_are_released(void **state)
-{
-    (void)state;
-    enum { EACH = 30 };
-    tide_buffers *buffers = made(NULL), *others = made(NULL);
-    tide_buffer mixed[3 * EACH], own[EACH], foreign[EACH];
-    expect_ok(tide_buffer_acquire_many(buffers, 500, EACH, own));
-    expect_ok(tide_buffer_acquire_many(others, 500, EACH, foreign));
-    for (size_t i = 0; i < EACH; i++) {
-        mixed[3 * i] = own[i];
-        mixed[3 * i + 1] = foreign[i];
-        mixed[3 * i + 2] = own[i];
-    }
-    expect_refused(tide_buffer_release_many(buffers, mixed, 3 * EACH), TIDE_ERROR_STALE, "");
-    tide_buffers_statistics s = stats_of(buffers), o = stats_of(others);
-    assert_int_equal(s.releases, EACH);
-    assert_int_equal(s.refused, 2 * EACH);
-    assert_int_equal(s.live, 0);
-    assert_int_equal(o.live, EACH);
-    assert_int_equal(o.refused, 0);
-    expect_ok(tide_buffer_release_many(others, foreign, EACH));
-    expect_ok(tide_buffers_destroy(others));
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
-/* More than an instance has records for. A million are too many for a run that is made short. */
-static void of_more_than_there_are_records_none_comes(void **state)
-{
-    (void)state;
-    enum { RECORDS = 1 << 20 };
-    if (scaled(100, 1) < 30)
-        skip();
-    tide_buffers *buffers = made(NULL);
-    tide_buffer *held = calloc(RECORDS, sizeof *held);
-    assert_non_null(held);
-    tide_buffer one = acquired(buffers, 64);
-    expect_refused(tide_buffer_acquire_many(buffers, 64, RECORDS, held), TIDE_ERROR_LIMIT,
-                   "1048576");
-    for (size_t i = 0; i < RECORDS; i++)
-        assert_true(held[i].slot == 0 && held[i].generation == 0);
-    assert_int_equal(stats_of(buffers).live, 1);
-    expect_ok(tide_buffer_release(buffers, one));
-    expect_ok(tide_buffers_destroy(buffers));
-    free(held);
-}
-
 /* More than may be cached: all come, and the rest goes back. */
 static void of_more_than_may_be_cached_the_rest_goes_back(void **state)
 {
@@ -407,8 +360,6 @@ int main(void)
         cmocka_unit_test(many_are_acquired_and_released_at_once),
         cmocka_unit_test(of_many_those_that_are_stale_are_refused),
         cmocka_unit_test(of_many_all_come_or_none),
-        cmocka_unit_test(of_many_only_the_instances_own_are_released),
-        cmocka_unit_test(of_more_than_there_are_records_none_comes),
         cmocka_unit_test(of_more_than_may_be_cached_the_rest_goes_back),
         cmocka_unit_test(batches_cross_threads),
         cmocka_unit_test(a_forked_child_has_its_own_batches),
