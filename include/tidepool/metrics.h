@@ -7,7 +7,6 @@
 #ifndef TIDEPOOL_METRICS_H
 #define TIDEPOOL_METRICS_H
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
@@ -15,13 +14,13 @@
 
 TIDE_BEGIN_DECLS
 
-/* Writes what tide_facts_write tells now as metrics: in OpenMetrics, ending with `# EOF`, or in
- * Prometheus's text format (Content-Type `text/plain; version=0.0.4`). A family has at most 100
+/* Writes what tide_facts_write tells now as metrics in Prometheus's text format (Content-Type
+ * `text/plain; version=0.0.4`). A family has at most 100
  * series of its own; the rest is summed as `other`. What pools, buffers and sites had counted that
  * are gone stays in the sums, if they were there in an earlier call. TIDE_ERROR_ARGUMENT
  * for NULL, TIDE_ERROR_MEMORY, TIDE_ERROR_FILE; then what was written is not whole. The message is
  * not set. Any thread, one at a time; not from a visitor of sites, for whom the others would wait. */
-tide_status tide_metrics_write(FILE *out, bool openmetrics);
+tide_status tide_metrics_write(FILE *out);
 
 TIDE_END_DECLS
 

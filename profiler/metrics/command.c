@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool metrics: the figures of a process once, or for whoever scrapes them. */
+/* tidepool metrics: the figures of a process once, or for whoever scrapes them. A program that is
+ * named is found again when it was started anew. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "profiler/metrics/metrics.h"
 #include "profiler/metrics/serve.h"
 #include "profiler/record/need.h"
+#include "profiler/record/value.h"
 #include "profiler/tool/clean.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/tool.h"
@@ -17,19 +19,51 @@
 
 typedef struct metrics_job {
     tool_options options;
-    pid_t pid;
+    const char *program; /* its name; NULL: the process alone is meant */
+    pid_t pid;           /* 0: of that name none was found yet         */
     tide_metrics_memory *memory;
 } metrics_job;
 
-/* Asks the process. The caller gives the document back; NULL after `client` got its error. */
-static json_t *metrics_ask(const metrics_job *job, tool_client *client, int *code)
+/* Asks a process. The caller gives the document back; NULL after `client` got its error. */
+static json_t *metrics_ask_process(const metrics_job *job, pid_t pid, tool_client *client,
+                                   int *code)
 {
     json_t *facts = NULL;
-    *code = tool_client_open(client, job->pid, job->options.folder, job->options.timeout_ms);
+    *code = tool_client_open(client, pid, job->options.folder, job->options.timeout_ms);
     if (*code == TOOL_OK)
         *code = tool_client_facts(client, &facts);
+    tool_client_close(client); /* its error stays */
     tide_assert((facts != NULL) == (*code == TOOL_OK));
     return facts;
+}
+
+/* The youngest process whose program has the name, in place of the one that was asked before. */
+static json_t *metrics_find(metrics_job *job, tool_client *client, int *code)
+{
+    pid_t *list;
+    json_t *facts = NULL;
+    *code = TOOL_NOBODY;
+    for (size_t i = tool_folder_list(job->options.folder, &list); facts == NULL && i > 0; i--) {
+        facts = metrics_ask_process(job, list[i - 1], client, code);
+        if (facts != NULL && strcmp(tide_value_text(facts, "program"), job->program) != 0) {
+            json_decref(facts);
+            facts = NULL;
+        }
+        job->pid = facts != NULL ? list[i - 1] : 0;
+    }
+    free(list);
+    if (facts == NULL) {
+        *code = TOOL_NOBODY;
+        snprintf(client->error, sizeof client->error, "no process that listens runs '%.80s'",
+                 job->program);
+    }
+    return facts;
+}
+
+static json_t *metrics_ask(metrics_job *job, tool_client *client, int *code)
+{
+    json_t *facts = job->pid != 0 ? metrics_ask_process(job, job->pid, client, code) : NULL;
+    return facts != NULL || job->program == NULL ? facts : metrics_find(job, client, code);
 }
 
 /* Names are the process's: on a terminal they are made harmless, and for a program they stay as
@@ -45,20 +79,17 @@ static void metrics_show(char *text)
         tool_say("%s", line);
 }
 
-static int metrics_print(const metrics_job *job)
+static int metrics_print(metrics_job *job)
 {
     tool_client client;
     int code;
     char *text = NULL;
     size_t length = 0;
     json_t *facts = metrics_ask(job, &client, &code);
-    tool_client_close(&client); /* its error stays */
     if (facts == NULL)
         return tool_client_complain(&client, code);
     FILE *out = tide_memory_stream_open(&text, &length);
-    bool good = out != NULL && tide_metrics_of(out, facts, NULL,
-                                               job->options.open_metrics ? TIDE_METRICS_OPEN
-                                                                         : TIDE_METRICS_PROMETHEUS);
+    bool good = out != NULL && tide_metrics_of(out, facts, NULL);
     good = tide_memory_stream_close(out, &text) && good;
     if (good)
         metrics_show(text);
@@ -68,25 +99,22 @@ static int metrics_print(const metrics_job *job)
 }
 
 /* One scrape. A process that is gone is no server's error of ours: 503 tells the scraper so. */
-static int metrics_answer(const char *path, const char *accept, FILE *out, const char **type,
-                          void *user)
+static int metrics_answer(const char *path, FILE *out, const char **type, void *user)
 {
     metrics_job *job = user;
     tool_client client;
     int code;
     (void)path;
     json_t *facts = metrics_ask(job, &client, &code);
-    tool_client_close(&client); /* its error stays */
     *type = "text/plain; charset=utf-8";
     if (facts == NULL) {
         fprintf(out, "%s\n", client.error);
         return 503;
     }
-    tide_metrics_format format = tide_metrics_accepted(accept);
-    bool good = tide_metrics_remember(job->memory, facts) &&
-                tide_metrics_of(out, facts, job->memory, format);
+    bool good =
+        tide_metrics_remember(job->memory, facts) && tide_metrics_of(out, facts, job->memory);
     json_decref(facts);
-    *type = tide_metrics_type(format);
+    *type = TIDE_METRICS_TYPE;
     return good ? 200 : 500;
 }
 
@@ -94,11 +122,12 @@ int tool_metrics(int count, char **args)
 {
     static const char *const paths[] = {"/metrics", NULL};
     metrics_job job = {0};
-    int code = tool_options_read(&count, args, "lOtd", 1, 1, &job.options);
+    int code = tool_options_read(&count, args, "ltd", 1, 1, &job.options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    job.pid = tool_read_pid(args[1]);
-    if (job.pid < 0)
+    if (strspn(args[1], "0123456789") != strlen(args[1]))
+        job.program = args[1];
+    else if ((job.pid = tool_read_pid(args[1])) < 0)
         return TOOL_USAGE;
     if (job.options.listen == NULL)
         return metrics_print(&job);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "profiler/metrics/table.h"
 #include "profiler/record/value.h"
@@ -80,7 +79,7 @@ static const metrics_group metrics_groups[] = {
       {"tidepool_site_compiles", true, "Compiled plans made.", "compiles", 1},
       {"tidepool_site_compile_seconds", true, "Processor time of its compiles.", "compile_ns",
        1e-9},
-      {"tidepool_site_uses", false, "Uses so far, estimated from observed windows.", "uses", 1}}},
+      {"tidepool_site_uses", true, "Uses; of dispatches at least so many.", "uses", 1}}},
     {&metrics_buffers,
      {"buffers", "device"},
      true,
@@ -191,21 +190,11 @@ bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts)
 
 /* ---- writing ---- */
 
-typedef struct metrics_writer {
-    FILE *out;
-    tide_metrics_format format;
-} metrics_writer;
-
-/* A name that ends with its unit says so in OpenMetrics. */
-static void metrics_head(const metrics_writer *writer, const char *name, const char *type,
-                         const char *help)
+static void metrics_head(FILE *out, const metrics_family *family)
 {
-    bool open = writer->format == TIDE_METRICS_OPEN;
-    const char *total = !open && strcmp(type, "counter") == 0 ? "_total" : "";
-    const char *unit = strrchr(name, '_') + 1;
-    fprintf(writer->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total, type);
-    if (open && (strcmp(unit, "bytes") == 0 || strcmp(unit, "seconds") == 0))
-        fprintf(writer->out, "# UNIT %s %s\n", name, unit);
+    const char *total = family->counter ? "_total" : "";
+    fprintf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", family->name, total, family->help,
+            family->name, total, family->counter ? "counter" : "gauge");
 }
 
 static void metrics_label(FILE *out, const char *text)
@@ -250,30 +239,30 @@ static double metrics_of_row(const metrics_group *group, const metrics_family *f
     return 0;
 }
 
-static void metrics_sample(const metrics_writer *writer, const metrics_group *group,
-                           const metrics_family *family, const tide_table_row *row)
+static void metrics_sample(FILE *out, const metrics_group *group, const metrics_family *family,
+                           const tide_table_row *row)
 {
-    fprintf(writer->out, "%s%s{", family->name, family->counter ? "_total" : "");
+    fprintf(out, "%s%s{", family->name, family->counter ? "_total" : "");
     for (int i = 0; group->labels[i] != NULL; i++) {
-        fprintf(writer->out, "%s%s=\"", i == 0 ? "" : ",", group->labels[i]);
-        metrics_label(writer->out, row->labels[i]);
-        fputc('"', writer->out);
+        fprintf(out, "%s%s=\"", i == 0 ? "" : ",", group->labels[i]);
+        metrics_label(out, row->labels[i]);
+        fputc('"', out);
     }
-    fputc('}', writer->out);
-    metrics_value(writer->out, metrics_of_row(group, family, row));
+    fputc('}', out);
+    metrics_value(out, metrics_of_row(group, family, row));
 }
 
-static bool metrics_write_group(const metrics_writer *writer, const metrics_group *group,
-                                const json_t *facts, const tide_table *gone)
+static bool metrics_write_group(FILE *out, const metrics_group *group, const json_t *facts,
+                                const tide_table *gone)
 {
     tide_table table;
     metrics_table_begin(&table, group);
     bool good = (gone == NULL || tide_table_merge(&table, gone)) && tide_table_fill(&table, facts);
     for (const metrics_family *family = group->families; good && family->name != NULL; family++) {
-        metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->help);
+        metrics_head(out, family);
         for (size_t i = 0; i < table.count; i++) {
             if (group->sums || table.rows[i].first != NULL)
-                metrics_sample(writer, group, family, &table.rows[i]);
+                metrics_sample(out, group, family, &table.rows[i]);
         }
     }
     tide_table_free(&table);
@@ -282,22 +271,22 @@ static bool metrics_write_group(const metrics_writer *writer, const metrics_grou
 
 /* A family with a label `result`, or with none (results NULL): members of an object of the
  * document. */
-static void metrics_single(const metrics_writer *writer, const metrics_family *family,
-                           const json_t *from, const char *const *results)
+static void metrics_single(FILE *out, const metrics_family *family, const json_t *from,
+                           const char *const *results)
 {
-    metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->help);
+    metrics_head(out, family);
     const char *total = family->counter ? "_total" : "";
     for (; results != NULL && *results != NULL; results++) {
-        fprintf(writer->out, "%s%s{result=\"%s\"}", family->name, total, *results);
-        metrics_value(writer->out, tide_value_number(from, *results) * family->scale);
+        fprintf(out, "%s%s{result=\"%s\"}", family->name, total, *results);
+        metrics_value(out, tide_value_number(from, *results) * family->scale);
     }
     if (family->value == NULL)
         return;
-    fprintf(writer->out, "%s%s", family->name, total);
-    metrics_value(writer->out, tide_value_number(from, family->value) * family->scale);
+    fprintf(out, "%s%s", family->name, total);
+    metrics_value(out, tide_value_number(from, family->value) * family->scale);
 }
 
-static void metrics_write_process(const metrics_writer *writer, const json_t *facts)
+static void metrics_write_process(FILE *out, const json_t *facts)
 {
     static const char *const compiles[] = {"compiled", "failed", NULL};
     static const char *const trials[] = {"won", "lost", NULL};
@@ -316,55 +305,34 @@ static void metrics_write_process(const metrics_writer *writer, const json_t *fa
     };
     const json_t *process = json_object_get(facts, "process");
     const json_t *learning = json_object_get(facts, "learning");
-    metrics_single(writer, &families[0], process, NULL);
-    metrics_single(writer, &families[1], process, NULL);
-    metrics_single(writer, &families[2], facts, NULL);
-    metrics_single(writer, &families[3], learning, compiles);
-    metrics_single(writer, &families[4], learning, trials);
+    metrics_single(out, &families[0], process, NULL);
+    metrics_single(out, &families[1], process, NULL);
+    metrics_single(out, &families[2], facts, NULL);
+    metrics_single(out, &families[3], learning, compiles);
+    metrics_single(out, &families[4], learning, trials);
     for (int i = 5; i < 8; i++)
-        metrics_single(writer, &families[i], learning, NULL);
+        metrics_single(out, &families[i], learning, NULL);
 }
 
-static void metrics_write_build(const metrics_writer *writer, const json_t *facts)
+static void metrics_write_build(FILE *out, const json_t *facts)
 {
-    bool open = writer->format == TIDE_METRICS_OPEN;
-    metrics_head(writer, open ? "tidepool_build" : "tidepool_build_info", open ? "info" : "gauge",
-                 "The library in the process.");
-    fputs("tidepool_build_info{version=\"", writer->out);
-    metrics_label(writer->out, tide_value_text(facts, "version"));
-    fputs("\",program=\"", writer->out);
-    metrics_label(writer->out, tide_value_text(facts, "program"));
-    fputs("\"} 1\n", writer->out);
+    static const metrics_family build = {"tidepool_build_info", false,
+                                         "The library in the process.", NULL, 1};
+    metrics_head(out, &build);
+    fputs("tidepool_build_info{version=\"", out);
+    metrics_label(out, tide_value_text(facts, "version"));
+    fputs("\",program=\"", out);
+    metrics_label(out, tide_value_text(facts, "program"));
+    fputs("\"} 1\n", out);
 }
 
-bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory,
-                     tide_metrics_format format)
+bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory)
 {
-    metrics_writer writer = {out, format};
     bool good = true;
-    metrics_write_build(&writer, facts);
+    metrics_write_build(out, facts);
     for (int i = 0; i < METRICS_GROUPS; i++)
-        good = good && metrics_write_group(&writer, &metrics_groups[i], facts,
+        good = good && metrics_write_group(out, &metrics_groups[i], facts,
                                            memory != NULL ? &memory->gone[i] : NULL);
-    metrics_write_process(&writer, facts);
-    if (format == TIDE_METRICS_OPEN)
-        fputs("# EOF\n", out);
+    metrics_write_process(out, facts);
     return good && !ferror(out);
-}
-
-/* ---- which format ---- */
-
-/* A scraper that knows OpenMetrics names it first, for it likes it best. */
-tide_metrics_format tide_metrics_accepted(const char *accept)
-{
-    static const char open[] = "application/openmetrics-text";
-    return accept != NULL && strncasecmp(accept, open, strlen(open)) == 0 ? TIDE_METRICS_OPEN
-                                                                          : TIDE_METRICS_PROMETHEUS;
-}
-
-const char *tide_metrics_type(tide_metrics_format format)
-{
-    return format == TIDE_METRICS_OPEN
-               ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-               : "text/plain; version=0.0.4; charset=utf-8";
 }

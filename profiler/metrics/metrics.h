@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A facts document as metrics, in Prometheus's text format or in OpenMetrics.
+/* A facts document as metrics, in Prometheus's text format.
  *
  * Labels are bounded: a family has at most TIDE_METRICS_SERIES series of its own, the things that
  * the process knew first; the rest is summed under the label "other", counters and bytes only.
@@ -14,7 +14,7 @@
 
 enum { TIDE_METRICS_SERIES = 100 };
 
-typedef enum tide_metrics_format { TIDE_METRICS_PROMETHEUS, TIDE_METRICS_OPEN } tide_metrics_format;
+#define TIDE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8" /* of Content-Type */
 
 /* What pools, buffers and sites that are gone had counted, so that counters do not go back, and
  * which series are of their own: kept from one document of a process to the next. */
@@ -30,13 +30,6 @@ void tide_metrics_memory_free(tide_metrics_memory *memory);
 bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts);
 
 /* `memory` may be NULL. False without memory for it; then what was written is not whole. */
-bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory,
-                     tide_metrics_format format);
-
-/* Which format does this value of the HTTP header Accept (or NULL) name first? */
-tide_metrics_format tide_metrics_accepted(const char *accept);
-
-/* The value of Content-Type. */
-const char *tide_metrics_type(tide_metrics_format format);
+bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory);
 
 #endif

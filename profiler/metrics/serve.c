@@ -130,9 +130,7 @@ static int serve_write(const serve_job *job, struct MHD_Connection *connection, 
         fprintf(out, "%d: this serves %s\n", status, job->paths[0]);
         return status;
     }
-    return job->answer(
-        path, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT), out,
-        type, job->user);
+    return job->answer(path, out, type, job->user);
 }
 
 static enum MHD_Result serve_request(void *user, struct MHD_Connection *connection,

@@ -5,10 +5,9 @@
 
 #include <stdio.h>
 
-/* Writes the answer for one of the paths; `accept` is that header or NULL. Gives the status, and in
- * *type static text for Content-Type. */
-typedef int tide_serve_answer(const char *path, const char *accept, FILE *out, const char **type,
-                              void *user);
+/* Writes the answer for one of the paths. Gives the status, and in *type static text for
+ * Content-Type. */
+typedef int tide_serve_answer(const char *path, FILE *out, const char **type, void *user);
 
 /* Serves at "[ADDRESS:]PORT" until SIGINT or SIGTERM: without an address at 127.0.0.1; an address
  * of IPv6 stands in brackets; port 0 is a free one. Prints where it serves as one line. `paths`

@@ -48,7 +48,7 @@ static json_t *write_ask(tide_status *status)
 }
 
 /* Numbers have a dot whatever the program's language is. */
-static tide_status write_metrics(FILE *out, tide_metrics_format format)
+static tide_status write_metrics(FILE *out)
 {
     tide_status status;
     json_t *facts = write_ask(&status);
@@ -58,14 +58,14 @@ static tide_status write_metrics(FILE *out, tide_metrics_format format)
         write_memory = tide_metrics_memory_new();
     locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", NULL)); /* which allocates nothing */
     bool good = write_memory != NULL && tide_metrics_remember(write_memory, facts) &&
-                tide_metrics_of(out, facts, write_memory, format);
+                tide_metrics_of(out, facts, write_memory);
     uselocale(before);
     json_decref(facts);
     return good ? TIDE_OK : TIDE_ERROR_MEMORY;
 }
 
 /* Whoever `out` waits for waits for nobody here: the text is made first. */
-tide_status tide_metrics_write(FILE *out, bool openmetrics)
+tide_status tide_metrics_write(FILE *out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char *text = NULL;
@@ -77,8 +77,7 @@ tide_status tide_metrics_write(FILE *out, bool openmetrics)
     if (page == NULL)
         return TIDE_ERROR_MEMORY;
     pthread_mutex_lock(&write_lock);
-    tide_status status =
-        write_metrics(page, openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
+    tide_status status = write_metrics(page);
     pthread_mutex_unlock(&write_lock);
     if (!tide_memory_stream_close(page, &text) && status == TIDE_OK)
         status = TIDE_ERROR_MEMORY;

@@ -20,6 +20,7 @@
 
 enum { RECORD_SOON_MS = 5 };      /* between tries, until it listens              */
 enum { RECORD_ANSWER_MS = 2000 }; /* for an answer; signals wait for so long, too */
+enum { RECORD_BYTES_MS = 400 };   /* written in a millisecond at most, on the average */
 
 _Static_assert((int)TIDE_RECORD_LINE_MAX > (int)TOOL_LINE_MAX, "what is kept can be read");
 
@@ -31,6 +32,7 @@ typedef struct record_job {
     tide_output output;
     tide_look look;
     size_t documents;
+    long written;        /* bytes of the record, when it was looked last */
     json_int_t time_ns;  /* of the last facts that are kept */
     char last[PATH_MAX]; /* a file for what it writes when it ends; "": none */
 } record_job;
@@ -39,6 +41,17 @@ static void record_put(record_job *job, const json_t *line)
 {
     (void)json_dumpf(line, job->output.file, JSON_COMPACT);
     fputc('\n', job->output.file);
+}
+
+/* Until the next look: documents of many pools and sites come more rarely, so that a record has less
+ * than half a megabyte for each second. */
+static int record_pause(record_job *job)
+{
+    long written = ftell(job->output.file);
+    int least = (int)((written - job->written) / RECORD_BYTES_MS);
+    tide_assert(written >= job->written);
+    job->written = written;
+    return least > job->period_ms ? least : job->period_ms;
 }
 
 static void record_put_new(record_job *job, json_t *line)
@@ -158,7 +171,8 @@ static int record_run(record_job *job)
     record_begin(job);
     for (int wait = 1; !tide_child_wait(&job->child, wait);) {
         bool answered = tide_look_once(&job->look, record_keep, job);
-        wait = answered || job->period_ms < RECORD_SOON_MS ? job->period_ms : RECORD_SOON_MS;
+        int pause = record_pause(job);
+        wait = answered || pause < RECORD_SOON_MS ? pause : RECORD_SOON_MS;
     }
     tide_look_end(&job->look);
     record_take_last(job);

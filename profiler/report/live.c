@@ -53,12 +53,10 @@ static bool live_look(live_job *job)
 }
 
 /* Of a process that has ended the page shows what was seen, but there are no newer data. */
-static int live_answer(const char *path, const char *accept, FILE *out, const char **type,
-                       void *user)
+static int live_answer(const char *path, FILE *out, const char **type, void *user)
 {
     live_job *job = user;
     bool page = strcmp(path, "/") == 0;
-    (void)accept;
     if (!live_look(job) && (!page || job->history.last == NULL)) {
         fprintf(out, "%s\n", job->look.client.error);
         return 503;

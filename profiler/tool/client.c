@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -93,13 +95,26 @@ static int client_check_peer(tool_client *client)
     return TOOL_OK;
 }
 
+/* Another user's, who has a folder of sockets of his own. */
+static int client_foreign(tool_client *client, uid_t owner)
+{
+    const struct passwd *user = getpwuid(owner);
+    return client_fail(client, TOOL_NOBODY,
+                       "process %d is that of user %s (%u): ask as that user, or as root with -d "
+                       "and that user's folder",
+                       (int)client->pid, user != NULL ? user->pw_name : "?", (unsigned)owner);
+}
+
 static int client_refused(tool_client *client, const char *path, int error)
 {
     int pid = (int)client->pid;
+    char process[32];
+    struct stat seen;
+    snprintf(process, sizeof process, "/proc/%d", pid);
     if (tool_process_ended(client->pid))
         return client_fail(client, TOOL_NOBODY, "there is no process %d", pid);
-    if (error == EACCES || error == EPERM)
-        return client_fail(client, TOOL_NOBODY, "process %d: its socket is another user's", pid);
+    if (stat(process, &seen) == 0 && seen.st_uid != geteuid())
+        return client_foreign(client, seen.st_uid);
     if (error == EAGAIN)
         return client_fail(client, TOOL_BROKEN, "process %d does not take connections", pid);
     return client_fail(client, TOOL_NOBODY,
@@ -300,24 +315,6 @@ int tool_client_facts(tool_client *client, json_t **facts)
     json_decref(*facts);
     *facts = NULL;
     return client_end(client, "its answer is no facts document of that process");
-}
-
-int tool_client_facts_ask(tool_client *client)
-{
-    return tool_client_send(client, "{\"get\":\"facts\"}");
-}
-
-int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts)
-{
-    int code = tool_client_object(client, timeout_ms, facts);
-    if (code != TOOL_OK || client_facts_are_true(client, *facts))
-        return code;
-    const char *refused = json_string_value(json_object_get(*facts, "error"));
-    code = client_end(client, refused != NULL ? refused
-                                              : "its answer is no facts document of that process");
-    json_decref(*facts);
-    *facts = NULL;
-    return code;
 }
 
 int tool_client_facts_of(tool_client *client, const char *text, const tool_options *options,

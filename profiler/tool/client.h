@@ -57,12 +57,6 @@ int tool_client_ask(tool_client *client, json_t *request, json_t **answer);
 /* The facts document. TOOL_BROKEN unless it is one, of this process. */
 int tool_client_facts(tool_client *client, json_t **facts);
 
-/* The same in two steps, for who does other things meanwhile. TOOL_NO: it has not come within
- * timeout_ms (which may be 0), and may still be taken. TOOL_BROKEN also for an error that it tells:
- * what else comes is no answer to this. */
-int tool_client_facts_ask(tool_client *client);
-int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts);
-
 /* Prints the error. Returns `code`. */
 int tool_client_complain(const tool_client *client, int code);
 

@@ -11,16 +11,21 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-enum { TIMEOUT_MS = 5000, PERIOD_MS = 100, TIME_MAX_MS = 3600000 };
+enum { TIMEOUT_MS = 30000, PERIOD_MS = 100, TIME_MAX_MS = 3600000 };
 
-static const struct option options_long[] = {
-    {"help", no_argument, NULL, 'h'},          {"json", no_argument, NULL, 'j'},
-    {"timeout", required_argument, NULL, 't'}, {"folder", required_argument, NULL, 'd'},
-    {"follow", no_argument, NULL, 'f'},        {"asm", no_argument, NULL, 'a'},
-    {"output", required_argument, NULL, 'o'},  {"kind", required_argument, NULL, 'k'},
-    {"since", required_argument, NULL, 's'},   {"sort", required_argument, NULL, 'S'},
-    {"listen", required_argument, NULL, 'l'},  {"openmetrics", no_argument, NULL, 'O'},
-    {"period", required_argument, NULL, 'p'},  {NULL, 0, NULL, 0}};
+static const struct option options_long[] = {{"help", no_argument, NULL, 'h'},
+                                             {"json", no_argument, NULL, 'j'},
+                                             {"timeout", required_argument, NULL, 't'},
+                                             {"folder", required_argument, NULL, 'd'},
+                                             {"follow", no_argument, NULL, 'f'},
+                                             {"asm", no_argument, NULL, 'a'},
+                                             {"output", required_argument, NULL, 'o'},
+                                             {"kind", required_argument, NULL, 'k'},
+                                             {"since", required_argument, NULL, 's'},
+                                             {"sort", required_argument, NULL, 'S'},
+                                             {"listen", required_argument, NULL, 'l'},
+                                             {"period", required_argument, NULL, 'p'},
+                                             {NULL, 0, NULL, 0}};
 
 static const struct {
     char letter;
@@ -34,9 +39,8 @@ static const struct {
     {'s', "-s, --since SERIAL     events after the one of this number"},
     {'S', "-S, --sort KEY         sort by this column"},
     {'l', "-l, --listen [ADDRESS:]PORT  serve there; without an address at 127.0.0.1"},
-    {'O', "-O, --openmetrics      print OpenMetrics"},
     {'p', "-p, --period MS        milliseconds from look to look (100)"},
-    {'t', "-t, --timeout SECONDS  wait so long for an answer (5)"},
+    {'t', "-t, --timeout SECONDS  wait so long for an answer (30)"},
     {'d', "-d, --folder FOLDER    look for sockets there"},
     {'h', "-h, --help             print this"}};
 
@@ -78,7 +82,6 @@ static bool options_take(int letter, tool_options *out)
     case 's': out->since = optarg; break;
     case 'S': out->sort = optarg; break;
     case 'l': out->listen = optarg; break;
-    case 'O': out->open_metrics = true; break;
     default: tide_assert(!"a letter of the table"); return false;
     }
     return true;
@@ -95,7 +98,7 @@ int tool_options_read(int *count, char **args, const char *allowed, int least, i
     const char *name = args[0];
     tide_assert(*count > 0 && least >= 0 && (most < 0 || most >= least));
     *out = (tool_options){.timeout_ms = TIMEOUT_MS, .period_ms = PERIOD_MS};
-    const char *letters = allowed[0] == '+' ? "+:hjt:d:fao:k:s:S:l:Op:" : ":hjt:d:fao:k:s:S:l:Op:";
+    const char *letters = allowed[0] == '+' ? "+:hjt:d:fao:k:s:S:l:p:" : ":hjt:d:fao:k:s:S:l:p:";
     optind = 0;
     opterr = 0;
     for (int letter; (letter = getopt_long(*count, args, letters, options_long, NULL)) != -1;) {

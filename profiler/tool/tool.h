@@ -31,7 +31,7 @@ typedef struct tool_options {
     bool json;      /* -j, --json */
     bool follow;    /* -f, --follow */
     bool assembler; /* -a, --asm */
-    int timeout_ms; /* -t, --timeout SECONDS; 5000 unless said */
+    int timeout_ms; /* -t, --timeout SECONDS; 30 s unless said */
     const char
         *folder; /* -d, --folder FOLDER: where the sockets are; NULL: where they always are */
     const char *output; /* -o, --output FILE */
@@ -39,7 +39,6 @@ typedef struct tool_options {
     const char *since;  /* -s, --since SERIAL */
     const char *sort;   /* -S, --sort KEY */
     const char *listen; /* -l, --listen [ADDRESS:]PORT */
-    bool open_metrics;  /* -O, --openmetrics */
     int period_ms;      /* -p, --period MS; 100 unless said */
 } tool_options;
 

@@ -1,257 +1,250 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool top: a terminal that shows a process's pools and sites, and goes on doing so. */
+/* tidepool top: a process's pools and sites, drawn anew each second; once, where the standard output
+ * is no terminal. */
 #define _GNU_SOURCE
-#include <curses.h>
-#include <locale.h>
-#include <stdint.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "profiler/record/need.h"
 #include "profiler/tool/client.h"
-#include "profiler/tool/screen.h"
+#include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-enum {
-    PERIOD_MS = 1000,
-    PERIOD_LEAST = 125,
-    PERIOD_MOST = 16000,
-    SLICE_MS = 100,   /* keys are looked at so often while an answer is awaited    */
-    SILENT_MS = 1000, /* from then on the screen says that it does not come        */
-    AGAIN_MS = 250    /* until a process is connected to again that has broken off */
-};
+enum { PERIOD_MS = 1000, LINE = 512, ROWS = 24, COLUMNS = 80, POOLS_PART = 4 };
 
 typedef struct top_state {
-    tool_client client; /* closed: its process has broken off */
+    tool_client client;
     const tool_options *options;
-    tool_screen screen;
-    json_t *facts, *before; /* the last and the one before it, or NULL */
-    int64_t asked_ms;       /* when the answer that is awaited was asked for; 0: none is */
-    int period_ms;
-    bool over;
+    json_t *facts, *before;  /* the last and the one before it, or NULL */
+    int rows, columns, next; /* of the terminal; the row that is written next */
+    bool terminal;
 } top_state;
 
-static int64_t top_now_ms(void)
+/* ---- order ---------------------------------------------------------------------------------- */
+
+static const char *const top_sorts[] = {"load", "uses", "misses", "use_ns", "name"};
+
+/* The largest first, and names as in a book; those alike by their number. */
+static int top_compare(const void *a, const void *b, void *user)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1;
+    const char *key = user;
+    const json_t *left = *(json_t *const *)a, *right = *(json_t *const *)b;
+    double l = tide_value_number(left, key), r = tide_value_number(right, key);
+    int order = (l < r) - (l > r);
+    if (order == 0)
+        order = strcmp(tide_value_text(left, key), tide_value_text(right, key));
+    if (order != 0)
+        return order;
+    return tide_value_number(left, "id") < tide_value_number(right, "id") ? -1 : 1;
 }
 
-static void top_put(int row, tool_screen_look look, const char *line)
+/* The caller frees it. */
+static json_t **top_sort(const json_t *list, size_t *count, const char *key)
 {
-    attr_t how = look == TOOL_LOOK_TITLE ? A_BOLD : look == TOOL_LOOK_HEAD ? A_REVERSE : A_NORMAL;
-    tide_assert(row >= 0);
-    attrset(how);
-    mvaddstr(row, 0, line);
-    if (look == TOOL_LOOK_HEAD)
-        mvchgat(row, 0, -1, A_REVERSE, 0, NULL);
-    attrset(A_NORMAL);
+    size_t i;
+    json_t *one;
+    *count = json_array_size(list);
+    json_t **sorted = tide_need(malloc((*count + 1) * sizeof *sorted));
+    json_array_foreach(list, i, one) sorted[i] = one;
+    qsort_r(sorted, *count, sizeof *sorted, top_compare, (void *)(uintptr_t)key);
+    return sorted;
+}
+
+static double top_uses_before(const top_state *top, double id)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(top->before, "sites"), i, one)
+    {
+        if (tide_value_number(one, "id") == id)
+            return tide_value_number(one, "uses");
+    }
+    return 0;
+}
+
+/* Of a second of one thread, the part that went into this site's uses since the facts before, or
+ * since the process began. */
+static double top_load(const top_state *top, const json_t *site)
+{
+    double uses =
+        tide_value_number(site, "uses") - top_uses_before(top, tide_value_number(site, "id"));
+    double since = top->before != NULL ? tide_value_number(top->before, "time_ns")
+                                       : tide_value_number(top->facts, "since_ns");
+    double ns = tide_value_number(top->facts, "time_ns") - since;
+    return ns > 0 && uses > 0 ? uses * tide_value_number(site, "use_ns") / ns : 0;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void top_say(top_state *top, const char *format, ...)
+{
+    char line[LINE], cut[LINE];
+    va_list values;
+    va_start(values, format);
+    (void)vsnprintf(line, sizeof line, format, values);
+    va_end(values);
+    if (top->next++ >= top->rows)
+        return;
+    size_t room = (size_t)top->columns + 1;
+    printf("%s%s%s", tool_clean(line, cut, room < sizeof cut ? room : sizeof cut),
+           top->terminal ? "\033[K" : "", top->next < top->rows ? "\n" : "");
+}
+
+static void top_say_head(top_state *top)
+{
+    const json_t *facts = top->facts, *pools = json_object_get(facts, "pools");
+    char held[TOOL_BYTES_TEXT], live[TOOL_BYTES_TEXT], cached[TOOL_BYTES_TEXT];
+    top_say(top, "tidepool top   %s, process %.0f, version %s   processor %.1f s",
+            tide_value_text(facts, "program"), tide_value_number(facts, "pid"),
+            tide_value_text(facts, "version"), tide_value_number(facts, "process_cpu_ns") * 1e-9);
+    top_say(top, "%zu sites   %zu pools hold %s, %s of it live   buffers cache %s",
+            json_array_size(json_object_get(facts, "sites")), json_array_size(pools),
+            tool_bytes(tool_sum(pools, "held_bytes"), held),
+            tool_bytes(tool_sum(pools, "live_bytes"), live),
+            tool_bytes(tool_sum(json_object_get(facts, "buffers"), "cached_bytes"), cached));
+}
+
+static void top_say_pool(top_state *top, const json_t *pool)
+{
+    char held[TOOL_BYTES_TEXT], live[TOOL_BYTES_TEXT], peak[TOOL_BYTES_TEXT],
+        limit[TOOL_BYTES_TEXT], allocations[TOOL_COUNT_TEXT];
+    double most = tide_value_number(pool, "limit_bytes");
+    top_say(top, "%5.0f %9s %9s %9s %9s %8s  %s (%s)", tide_value_number(pool, "id"),
+            tool_bytes(tide_value_number(pool, "held_bytes"), held),
+            tool_bytes(tide_value_number(pool, "live_bytes"), live),
+            tool_bytes(tide_value_number(pool, "peak_bytes"), peak),
+            most > 0 ? tool_bytes(most, limit) : "-",
+            tool_count(tide_value_number(pool, "allocations"), allocations),
+            tide_value_text(pool, "name"), tide_value_text(pool, "thread_name"));
+}
+
+static void top_say_site(top_state *top, const json_t *site)
+{
+    char uses[TOOL_COUNT_TEXT], ns[TOOL_TIME_TEXT], misses[TOOL_COUNT_TEXT], types[100];
+    double use = tide_value_number(site, "use_ns");
+    top_say(top, "%5.0f %-8s %-8s%s %8s %9s %6.2f%% %7s  %s  %s", tide_value_number(site, "id"),
+            tide_value_text(site, "kind"), tide_value_text(site, "tier"),
+            tide_value_flag(site, "pinned") ? "*" : " ",
+            tool_count(tide_value_number(site, "uses"), uses), use > 0 ? tool_time(use, ns) : "-",
+            100 * tide_value_number(site, "load"),
+            tool_count(tide_value_number(site, "misses"), misses), tide_value_text(site, "name"),
+            tool_words(json_object_get(site, "types"), types, sizeof types));
+}
+
+static void top_say_pools(top_state *top)
+{
+    size_t count, most = (size_t)(top->terminal ? top->rows / POOLS_PART : top->rows);
+    json_t **sorted = top_sort(json_object_get(top->facts, "pools"), &count, "held_bytes");
+    top_say(top, "%5s %9s %9s %9s %9s %8s  %s", "POOL", "HELD", "LIVE", "PEAK", "LIMIT", "ALLOCS",
+            "NAME (THREAD)");
+    for (size_t i = 0; i < count && i < most; i++)
+        top_say_pool(top, sorted[i]);
+    if (count > most)
+        top_say(top, "      ... %zu more", count - most);
+    free(sorted);
+}
+
+/* `load` becomes a member of each. */
+static void top_say_sites(top_state *top)
+{
+    size_t count, i;
+    json_t *site;
+    json_t *list = json_object_get(top->facts, "sites");
+    json_array_foreach(list, i, site)
+        json_object_set_new(site, "load", json_real(top_load(top, site)));
+    json_t **sorted = top_sort(list, &count, top->options->sort);
+    top_say(top, "%5s %-8s %-9s %8s %9s %7s %7s  %s", "SITE", "KIND", "TIER", "USES", "USE", "LOAD",
+            "MISSES", "NAME  TYPES");
+    for (i = 0; i < count; i++)
+        top_say_site(top, sorted[i]);
+    free(sorted);
 }
 
 static void top_draw(top_state *top)
 {
-    getmaxyx(stdscr, top->screen.rows, top->screen.columns);
-    erase();
-    tool_screen_draw(&top->screen, top->facts, top_put);
-    refresh();
+    struct winsize size = {.ws_row = ROWS, .ws_col = COLUMNS};
+    top->terminal = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    top->rows = top->terminal && size.ws_row > 0 ? size.ws_row : top->terminal ? ROWS : INT32_MAX;
+    top->columns = !top->terminal ? LINE - 1 : size.ws_col > 0 ? size.ws_col : COLUMNS;
+    top->next = 0;
+    (void)fputs(top->terminal ? "\033[H" : "", stdout);
+    top_say_head(top);
+    top_say_pools(top);
+    top_say_sites(top);
+    (void)fputs(top->terminal ? "\033[J" : "", stdout);
+    (void)fflush(stdout);
 }
 
-static void top_keep(top_state *top, json_t *facts)
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t top_over;
+
+static void top_end(int number)
 {
-    json_decref(top->before);
-    top->before = facts != NULL ? top->facts : NULL;
-    if (facts == NULL)
-        json_decref(top->facts);
-    top->facts = facts;
-    top->screen.before = top->before;
-    top->asked_ms = 0;
-    top->screen.notice[0] = '\0';
+    (void)number;
+    top_over = 1;
 }
 
-/* Shows that one; false: it cannot be asked, and all is as before. */
-static bool top_show_process(top_state *top, pid_t pid)
-{
-    tool_client other;
-    if (tool_client_open(&other, pid, top->options->folder, SLICE_MS) != TOOL_OK)
-        return false;
-    tool_client_close(&top->client);
-    top->client = other;
-    top->screen.first = 0;
-    top_keep(top, NULL);
-    return true;
-}
-
-/* To the next one in the folder that can be asked, from the last on to the first. Names of the dead
- * stay there until another process begins to listen. */
-static void top_change_process(top_state *top)
-{
-    pid_t *list, shown = top->client.pid;
-    size_t count = tool_folder_list(top->options->folder, &list), after = 0;
-    while (after < count && list[after] <= shown)
-        after++;
-    for (size_t i = 0; i < count; i++) {
-        pid_t next = list[(after + i) % count];
-        if (next == shown || top_show_process(top, next))
-            break;
-    }
-    free(list);
-}
-
-static void top_take_key(top_state *top, int key)
-{
-    tool_screen *screen = &top->screen;
-    switch (key) {
-    case 'q':
-    case 3: top->over = true; break;
-    case 's': screen->sort = (screen->sort + 1) % TOOL_SORTS; break;
-    case 'r': screen->reversed = !screen->reversed; break;
-    case 'n': top_change_process(top); break;
-    case KEY_DOWN:
-    case 'j': screen->first++; break;
-    case KEY_UP:
-    case 'k': screen->first -= screen->first > 0; break;
-    case KEY_HOME: screen->first = 0; break;
-    case '+':
-        top->period_ms = top->period_ms > PERIOD_LEAST ? top->period_ms / 2 : PERIOD_LEAST;
-        break;
-    case '-':
-        top->period_ms = top->period_ms < PERIOD_MOST ? top->period_ms * 2 : PERIOD_MOST;
-        break;
-    default: break;
-    }
-}
-
-/* ---- a process that answers, or does not ---------------------------------------------------- */
-
-static int top_reopen(top_state *top)
-{
-    pid_t pid = top->client.pid;
-    top->asked_ms = 0;
-    return tool_client_open(&top->client, pid, top->options->folder, SLICE_MS);
-}
-
-/* Asks unless that was done, and waits for a moment. TOOL_NO: the answer is still to come. */
-static int top_ask(top_state *top)
-{
-    json_t *facts;
-    int code = top->client.socket < 0 ? top_reopen(top) : TOOL_OK;
-    if (code == TOOL_OK && top->asked_ms == 0) {
-        code = tool_client_facts_ask(&top->client);
-        top->asked_ms = top_now_ms();
-    }
-    if (code == TOOL_OK)
-        code = tool_client_facts_take(&top->client, SLICE_MS, &facts);
-    if (code == TOOL_OK)
-        top_keep(top, facts);
-    return code;
-}
-
-/* What cannot be asked just now may be asked later: another program is being executed, or too many
- * look. A process that has ended will not. */
-static int top_say_silence(top_state *top, int code)
-{
-    int64_t silent_ms = top_now_ms() - top->asked_ms;
-    tool_screen *screen = &top->screen;
-    if (code == TOOL_NO && silent_ms >= SILENT_MS)
-        snprintf(screen->notice, sizeof screen->notice,
-                 "process %d has not answered for %d s; n: another one, q: quit",
-                 (int)top->client.pid, (int)(silent_ms / 1000));
-    if (code == TOOL_NO)
-        return TOOL_OK;
-    tool_client_close(&top->client); /* its error stays */
-    snprintf(screen->notice, sizeof screen->notice, "%.110s; it is asked again", top->client.error);
-    if (!tool_process_ended(top->client.pid))
-        return TOOL_OK;
-    snprintf(top->client.error, sizeof top->client.error, "process %d has ended",
-             (int)top->client.pid);
-    return TOOL_BROKEN;
-}
-
-/* Until the user leaves, or the process ends. */
+/* Until the user interrupts it, or the process ends; the screen is whole then. */
 static int top_run(top_state *top)
 {
+    int period = top->options->period_ms > PERIOD_MS ? top->options->period_ms : PERIOD_MS;
+    struct sigaction end = {.sa_handler = top_end};
     int code = TOOL_OK;
-    while (!top->over && code == TOOL_OK) {
-        code = top_ask(top);
-        int wait = code == TOOL_OK ? top->period_ms : code == TOOL_NO ? 0 : AGAIN_MS;
+    sigaction(SIGINT, &end, NULL);
+    sigaction(SIGTERM, &end, NULL);
+    while (top_over == 0 && code == TOOL_OK) {
+        json_t *facts;
+        code = tool_client_facts(&top->client, &facts);
         if (code != TOOL_OK)
-            code = top_say_silence(top, code);
+            break;
+        json_decref(top->before);
+        top->before = top->facts;
+        top->facts = facts;
         top_draw(top);
-        timeout(wait);
-        int key = code == TOOL_OK ? getch() : ERR;
-        if (key != ERR)
-            top_take_key(top, key);
+        if (!top->terminal)
+            break;
+        struct timespec pause = {period / 1000, period % 1000 * 1000000L};
+        (void)nanosleep(&pause, NULL);
     }
-    return code;
+    (void)fputs(top->terminal ? "\n" : "", stdout);
+    if (top_over != 0)
+        return TOOL_OK;
+    return code == TOOL_OK ? code : tool_client_complain(&top->client, code);
 }
 
-static int top_begin_terminal(SCREEN **terminal)
+/* The member by which sites are sorted, or NULL. */
+static const char *top_find_sort(const char *name)
 {
-    const char *name = getenv("TERM");
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return tool_complain(TOOL_USAGE, "top wants a terminal; `tidepool pools` and `tidepool "
-                                         "sites` print, also --json");
-    (void)setlocale(LC_CTYPE, ""); /* numbers are written as everywhere */
-    *terminal = newterm(name, stdout, stdin);
-    if (*terminal == NULL)
-        return tool_complain(TOOL_USAGE, "top knows no terminal '%.40s' (TERM)",
-                             name != NULL ? name : "");
-    (void)cbreak();
-    (void)noecho();
-    (void)keypad(stdscr, TRUE);
-    (void)curs_set(0);
-    return TOOL_OK;
-}
-
-/* The process that was named, or the first that listens. */
-static int top_open(top_state *top, int count, char **args)
-{
-    if (count > 1)
-        return tool_client_open_named(&top->client, args[1], top->options);
-    pid_t *list;
-    size_t pids = tool_folder_list(top->options->folder, &list);
-    int code = TOOL_NOBODY;
-    for (size_t i = 0; i < pids && code != TOOL_OK; i++)
-        code =
-            tool_client_open(&top->client, list[i], top->options->folder, top->options->timeout_ms);
-    free(list);
-    return code == TOOL_OK ? code : tool_complain(TOOL_NOBODY, "no process listens");
-}
-
-static int top_find_sort(const char *name)
-{
-    for (int i = 0; i < TOOL_SORTS; i++)
-        if (strcmp(tool_screen_sort_name(i), name) == 0)
-            return i;
-    return -1;
+    if (strcmp(name, "use") == 0)
+        name = "use_ns";
+    for (size_t i = 0; i < sizeof top_sorts / sizeof *top_sorts; i++)
+        if (strcmp(top_sorts[i], name) == 0)
+            return top_sorts[i];
+    return NULL;
 }
 
 int tool_top(int count, char **args)
 {
     tool_options options;
-    top_state top = {.options = &options, .period_ms = PERIOD_MS};
-    SCREEN *terminal = NULL;
-    int code = tool_options_read(&count, args, "tdS", 0, 1, &options);
+    top_state top = {.options = &options};
+    int code = tool_options_read(&count, args, "tdSp", 1, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    top.screen.sort = options.sort != NULL ? top_find_sort(options.sort) : 0;
-    if (top.screen.sort < 0)
+    options.sort = top_find_sort(options.sort != NULL ? options.sort : "load");
+    if (options.sort == NULL)
         return tool_complain(TOOL_USAGE, "top sorts by load, uses, misses, use or name");
-    code = top_open(&top, count, args);
+    code = tool_client_open_named(&top.client, args[1], &options);
     if (code != TOOL_OK)
         return code;
-    code = top_begin_terminal(&terminal);
-    if (code == TOOL_OK) {
-        code = top_run(&top);
-        (void)endwin();
-        delscreen(terminal);
-        if (code != TOOL_OK)
-            (void)tool_client_complain(&top.client, code);
-    }
+    code = top_run(&top);
     json_decref(top.facts);
     json_decref(top.before);
     tool_client_close(&top.client);

@@ -154,10 +154,10 @@ static int target_obey(const char *word)
 
 int main(int count, char **args)
 {
-    pthread_t threads[16];
+    pthread_t threads[256];
     char line[64];
     int wanted = count > 1 ? atoi(args[1]) : 1;
-    for (int i = 0; i < wanted && i < 16; i++)
+    for (int i = 0; i < wanted && i < 256; i++)
         pthread_create(&threads[i], NULL, target_work, NULL);
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
@@ -168,7 +168,7 @@ int main(int count, char **args)
         fflush(stdout);
     }
     __atomic_store_n(&target_ended, true, __ATOMIC_RELAXED);
-    for (int i = 0; i < wanted && i < 16; i++)
+    for (int i = 0; i < wanted && i < 256; i++)
         pthread_join(threads[i], NULL);
     return target_rounds > 0 || wanted == 0 ? 0 : 1;
 }

@@ -22,13 +22,12 @@ static json_t *document(const char *members)
     return facts;
 }
 
-static char *written(const json_t *facts, const tide_metrics_memory *memory,
-                     tide_metrics_format format)
+static char *written(const json_t *facts, const tide_metrics_memory *memory)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    assert_true(tide_metrics_of(out, facts, memory, format));
+    assert_true(tide_metrics_of(out, facts, memory));
     fclose(out);
     return text;
 }
@@ -53,7 +52,7 @@ static void things_are_added_up_by_label(void **state)
         "\"use_ns\":2.5,\"misses\":4}],\"learning\":{\"compiled\":3,\"failed\":1,"
         "\"spent_us\":1500000},"
         "\"buffers\":[{\"id\":1,\"name\":\"b\",\"device\":\"host\",\"hits\":9}]");
-    char *text = written(facts, NULL, TIDE_METRICS_PROMETHEUS);
+    char *text = written(facts, NULL);
     (void)state;
     expect_line(text, "tidepool_pools{pool=\"pool\",device=\"host\"} 2");
     expect_line(text, "tidepool_pool_held_bytes{pool=\"pool\",device=\"host\"} 12");
@@ -71,12 +70,6 @@ static void things_are_added_up_by_label(void **state)
     expect_line(text, "tidepool_build_info{version=\"1\",program=\"p\"} 1");
     expect_line(text, "# TYPE tidepool_pool_allocations_total counter");
     free(text);
-    text = written(facts, NULL, TIDE_METRICS_OPEN);
-    expect_line(text, "# TYPE tidepool_pool_allocations counter");
-    expect_line(text, "# UNIT tidepool_pool_held_bytes bytes");
-    expect_line(text, "# TYPE tidepool_build info");
-    expect_line(text, "# EOF");
-    free(text);
     json_decref(facts);
 }
 
@@ -90,7 +83,7 @@ static void labels_are_bounded(void **state)
         json_array_append_new(sites, json_pack("{s:i,s:s,s:s,s:s,s:i}", "id", i, "name", name,
                                                "kind", "scope", "tier", "table", "misses", 2));
     }
-    char *text = written(facts, NULL, TIDE_METRICS_PROMETHEUS);
+    char *text = written(facts, NULL);
     size_t series = 0;
     for (const char *at = text; (at = strstr(at, "\ntidepool_site_misses_total{")) != NULL; at++)
         series++;
@@ -109,7 +102,7 @@ static void expect_after(tide_metrics_memory *memory, const char *pools, const c
 {
     json_t *facts = document(pools);
     assert_true(tide_metrics_remember(memory, facts));
-    char *text = written(facts, memory, TIDE_METRICS_PROMETHEUS);
+    char *text = written(facts, memory);
     expect_line(text, line);
     free(text);
     json_decref(facts);
@@ -136,7 +129,7 @@ static void counters_do_not_go_back_with_a_pool(void **state)
     json_t *other =
         json_loads("{\"pid\":8,\"pools\":[" POOL("1", "1") "]}", 0, NULL); /* another process */
     assert_true(tide_metrics_remember(memory, other));
-    char *text = written(other, memory, TIDE_METRICS_PROMETHEUS);
+    char *text = written(other, memory);
     snprintf(wanted, sizeof wanted, line, 1);
     expect_line(text, wanted);
     free(text);
@@ -185,7 +178,7 @@ static void what_was_summed_as_other_stays_so(void **state)
     for (int gone = 0; gone < 2; gone++) {
         json_t *facts = pools_between(1, most + 1 - gone);
         assert_true(tide_metrics_remember(memory, facts));
-        char *text = written(facts, memory, TIDE_METRICS_PROMETHEUS);
+        char *text = written(facts, memory);
         expect_line(text, own);
         expect_line(text, other);
         free(text);
@@ -208,26 +201,6 @@ static void another_program_of_the_process_begins_anew(void **state)
     tide_metrics_memory_free(memory);
 }
 
-static void the_format_is_what_is_liked_best(void **state)
-{
-    static const struct {
-        const char *accept;
-        tide_metrics_format wanted;
-    } cases[] = {
-        {NULL, TIDE_METRICS_PROMETHEUS},
-        {"", TIDE_METRICS_PROMETHEUS},
-        {"*/*", TIDE_METRICS_PROMETHEUS},
-        {"text/html,*/*;q=0.8", TIDE_METRICS_PROMETHEUS},
-        {"application/openmetrics-text", TIDE_METRICS_OPEN},
-        {"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4", TIDE_METRICS_OPEN},
-        {"text/plain, application/openmetrics-text;q=0.9", TIDE_METRICS_PROMETHEUS},
-        {",,,;;q=,", TIDE_METRICS_PROMETHEUS},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(tide_metrics_accepted(cases[i].accept), cases[i].wanted);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,7 +210,6 @@ int main(void)
         cmocka_unit_test(counters_do_not_go_back_with_a_module),
         cmocka_unit_test(what_was_summed_as_other_stays_so),
         cmocka_unit_test(another_program_of_the_process_begins_anew),
-        cmocka_unit_test(the_format_is_what_is_liked_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
