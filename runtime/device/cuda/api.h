@@ -143,7 +143,7 @@ enum { /* values */
     TIDE_CU(cuMemPoolTrimTo, 11020, (tide_cu_pool, size_t))                                       \
     TIDE_CU(cuMemAlloc, 3020, (tide_cu_address *, size_t))                                        \
     TIDE_CU(cuMemFree, 3020, (tide_cu_address))                                                   \
-    TIDE_CU(cuPointerGetAttribute, 4000, (void *, int, tide_cu_address))                          \
+    TIDE_CU(cuPointerGetAttributes, 7000, (unsigned, int *, void **, tide_cu_address))            \
     TIDE_CU(cuMemAllocFromPoolAsync, 11020,                                                       \
             (tide_cu_address *, size_t, tide_cu_pool, tide_cu_stream))                            \
     TIDE_CU(cuMemFreeAsync, 11020, (tide_cu_address, tide_cu_stream))                             \

@@ -251,21 +251,22 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemcpyAsync", result);
 }
 
-/* The driver is asked about the first byte. Whoever is not sure copies by a chunk of its own. */
+/* The driver is asked about the first byte; memory that it does not know has no type. Whoever is not sure
+ * copies by a chunk of its own. */
 bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
 {
     unsigned type = 0;
     tide_cu_address start = 0, at = cuda_address(host);
     size_t range = 0;
+    int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_RANGE_START,
+                   TIDE_CU_POINTER_RANGE_BYTES};
+    void *answers[] = {&type, &start, &range};
     tide_cuda_entered entered;
     tide_assert(host != NULL && bytes > 0);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
-    bool known =
-        tide_cu.cuPointerGetAttribute(&type, TIDE_CU_POINTER_MEMORY_TYPE, at) == TIDE_CU_SUCCESS &&
-        type == TIDE_CU_MEMORY_HOST &&
-        tide_cu.cuPointerGetAttribute(&start, TIDE_CU_POINTER_RANGE_START, at) == TIDE_CU_SUCCESS &&
-        tide_cu.cuPointerGetAttribute(&range, TIDE_CU_POINTER_RANGE_BYTES, at) == TIDE_CU_SUCCESS;
+    bool known = tide_cu.cuPointerGetAttributes(3, asked, answers, at) == TIDE_CU_SUCCESS &&
+                 type == TIDE_CU_MEMORY_HOST;
     tide_cuda_leave(entered);
     return known && at >= start && at - start <= range && bytes <= range - (at - start);
 }

@@ -128,7 +128,7 @@ PROTOTYPE(cuDeviceCanAccessPeer, int *, CUdevice, CUdevice);
 PROTOTYPE(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream);
 PROTOTYPE(cuMemPoolGetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
 PROTOTYPE(cuMemPoolTrimTo, CUmemoryPool, size_t);
-PROTOTYPE(cuPointerGetAttribute, void *, CUpointer_attribute, CUdeviceptr);
+PROTOTYPE(cuPointerGetAttributes, unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
 PROTOTYPE(cuMemFreeAsync, CUdeviceptr, CUstream);
 PROTOTYPE(cuMemHostAlloc, void **, size_t, unsigned int);
@@ -195,7 +195,7 @@ CALLABLE(cuMemPoolGetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, 
 CALLABLE(cuMemPoolTrimTo, 11020, (tide_cu_pool)0, (size_t)0)
 CALLABLE(cuMemAlloc, 3020, (tide_cu_address *)0, (size_t)0)
 CALLABLE(cuMemFree, 3020, (tide_cu_address)0)
-CALLABLE(cuPointerGetAttribute, 4000, (void *)0, (CUpointer_attribute)0, (tide_cu_address)0)
+CALLABLE(cuPointerGetAttributes, 7000, 0U, (CUpointer_attribute *)0, (void **)0, (tide_cu_address)0)
 CALLABLE(cuMemAllocFromPoolAsync, 11020, (tide_cu_address *)0, (size_t)0, (tide_cu_pool)0,
          (tide_cu_stream)0)
 CALLABLE(cuMemFreeAsync, 11020, (tide_cu_address)0, (tide_cu_stream)0)

@@ -189,18 +189,9 @@ int control_enter_current(int entry)
     return result == 0 && control_current()->lost ? TIDE_CU_ILLEGAL_ADDRESS : result;
 }
 
-static bool cancels; /* atomic */
-
-void fake_cancel(bool points)
-{
-    __atomic_store_n(&cancels, points, __ATOMIC_RELAXED);
-}
-
 int control_leave(int result)
 {
     fake_unlock();
-    if (__atomic_load_n(&cancels, __ATOMIC_RELAXED))
-        pthread_testcancel();
     return result;
 }
 

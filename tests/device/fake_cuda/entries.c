@@ -362,23 +362,23 @@ ENTRY(cuMemFree, tide_cu_address address)
     return control_leave(TIDE_CU_INVALID_VALUE);
 }
 
-/* Of memory that the driver does not know it knows nothing. */
-ENTRY(cuPointerGetAttribute, void *value, int attribute, tide_cu_address address)
+/* Memory that the driver does not know has no type, and nothing else. */
+ENTRY(cuPointerGetAttributes, unsigned count, int *asked, void **values, tide_cu_address address)
 {
-    START_CURRENT(cuPointerGetAttribute);
+    START_CURRENT(cuPointerGetAttributes);
     uint64_t start = 0;
     bool pinned = false;
     size_t bytes = memory_bytes_at(address, &start, &pinned);
-    if (bytes == 0)
-        return control_leave(TIDE_CU_INVALID_VALUE);
-    if (attribute == TIDE_CU_POINTER_MEMORY_TYPE)
-        *(unsigned *)value = pinned ? TIDE_CU_MEMORY_HOST : 2;
-    else if (attribute == TIDE_CU_POINTER_RANGE_START)
-        *(tide_cu_address *)value = start;
-    else if (attribute == TIDE_CU_POINTER_RANGE_BYTES)
-        *(size_t *)value = bytes;
-    else
-        return control_leave(TIDE_CU_INVALID_VALUE);
+    for (unsigned i = 0; i < count; i++) {
+        if (asked[i] == TIDE_CU_POINTER_MEMORY_TYPE)
+            *(unsigned *)values[i] = bytes == 0 ? 0 : pinned ? TIDE_CU_MEMORY_HOST : 2;
+        else if (asked[i] == TIDE_CU_POINTER_RANGE_START)
+            *(tide_cu_address *)values[i] = start;
+        else if (asked[i] == TIDE_CU_POINTER_RANGE_BYTES)
+            *(size_t *)values[i] = bytes;
+        else
+            return control_leave(TIDE_CU_INVALID_VALUE);
+    }
     return control_leave(0);
 }
 

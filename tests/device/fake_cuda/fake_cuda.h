@@ -39,9 +39,6 @@ unsigned fake_held_up(void);
  * NULL: none does any more. */
 void fake_call_back(const char *entry, void (*function)(void));
 
-/* Each call of the driver is a point of cancellation from now on, or none is. */
-void fake_cancel(bool points);
-
 /* Calls since the last reset or fake_count_anew; NULL: of all entry points. */
 unsigned fake_calls(const char *entry);
 void fake_count_anew(void);

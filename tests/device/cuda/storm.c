@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu_storm SECONDS STEPS [planted]: threads use pools, declared streams, buffers, graphs and PyTorch's pair
+ * at random, on the machine's driver or the fake one, and check what is written and read. It ends after
+ * so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, 77: no device. `planted`
+ * has declared streams alone, and leaves the declarations out, which is to be found. The fake driver
+ * remembers 4096 pieces of work: 100 steps are enough there. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tidepool/adaptors.h>
+#include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/tidepool.h>
+
+#include "beside.h"
+#include "runtime/device/cuda/cuda.h"
+#include "tests/random.h"
+
+enum { THREADS = 4, RESULT = 64, BYTES_MAX = 1 << 20 };
+
+static struct {
+    tide_device *device;
+    tide_buffers *buffers;
+    beside_driver driver;
+    unsigned long steps;
+    time_t until;
+    bool planted;
+    unsigned long done, wrong; /* atomic */
+} storm;
+
+typedef struct runner {
+    rng random;
+    tide_cu_stream own, other;
+    tide_pool *pool;
+    uint8_t *result; /* what a step has seen */
+} runner;
+
+static void must(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s: %s\n", what, tide_error_message());
+    exit(EXIT_FAILURE);
+}
+
+/* ---- work ------------------------------------------------------------------------------------- */
+
+static void put(tide_cu_stream stream, void *data, uint8_t value, size_t bytes)
+{
+    must(tide_cu.cuMemsetD8Async((tide_cu_address)(uintptr_t)data, value, bytes, stream) == 0,
+         "cuMemsetD8Async");
+}
+
+/* The last bytes of what was written go to the result. */
+static void see(const runner *r, tide_cu_stream stream, const uint8_t *data, size_t bytes)
+{
+    must(tide_cu.cuMemcpyAsync((tide_cu_address)(uintptr_t)r->result,
+                               (tide_cu_address)(uintptr_t)(data + bytes - RESULT), RESULT,
+                               stream) == 0,
+         "cuMemcpyAsync");
+}
+
+static void look(const runner *r, uint8_t value, const char *step)
+{
+    uint8_t got[RESULT];
+    must(tide_cu.cuStreamSynchronize(r->other) == 0, "cuStreamSynchronize");
+    must(tide_download(r->pool, got, r->result, RESULT) == TIDE_OK, "tide_download");
+    for (size_t i = 0; i < RESULT; i++)
+        if (got[i] != value) {
+            fprintf(stderr, "%s: byte %zu is %u and not %u\n", step, i, got[i], value);
+            __atomic_fetch_add(&storm.wrong, 1, __ATOMIC_RELAXED);
+            return;
+        }
+}
+
+static size_t size_of(runner *r)
+{
+    return 256 + rng_next(&r->random) % BYTES_MAX;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static void arrays(runner *r, uint8_t value)
+{
+    size_t bytes = size_of(r);
+    {
+        TIDE_SCOPE(r->pool);
+        uint8_t *x = tide_acquire(r->pool, uint8_t, bytes),
+                *y = tide_fill(r->pool, uint8_t, 999, 1);
+        must(x != NULL && y != NULL, "arrays");
+        put(r->own, x, value, bytes);
+        see(r, r->own, x, bytes);
+    }
+    look(r, value, "arrays");
+}
+
+/* Work on the declared stream, and at once on the pool's with the same memory. */
+static void declared(runner *r, uint8_t value)
+{
+    size_t bytes = size_of(r);
+    for (int i = 0; i < 2; i++) {
+        TIDE_SCOPE(r->pool);
+        uint8_t *x = tide_acquire(r->pool, uint8_t, bytes);
+        must(x != NULL, "declared");
+        if (i == 0 && !storm.planted)
+            must(tide_pool_use_on(r->pool, r->other) == TIDE_OK, "tide_pool_use_on");
+        put(i == 0 ? r->other : r->own, x, (uint8_t)(value + i), bytes);
+        if (i == 0)
+            see(r, r->other, x, bytes);
+    }
+    look(r, value, "declared");
+}
+
+static void buffers(runner *r, uint8_t value)
+{
+    size_t bytes = size_of(r);
+    for (int i = 0; i < 2; i++) {
+        tide_cu_stream stream = i == 0 ? r->own : r->other;
+        tide_buffer b = tide_buffer_acquire_on(storm.buffers, bytes, TIDE_BUFFER_DEVICE, stream);
+        uint8_t *x = tide_buffer_pointer(storm.buffers, b);
+        must(x != NULL, "buffers");
+        put(stream, x, (uint8_t)(value + i), bytes);
+        if (i == 0)
+            see(r, stream, x, bytes);
+        must(tide_buffer_release_on(storm.buffers, b, stream) == TIDE_OK, "release");
+    }
+    look(r, value, "buffers");
+}
+
+static void pair(runner *r, uint8_t value)
+{
+    size_t bytes = size_of(r);
+    uint8_t *x = tide_torch_malloc((ssize_t)bytes, 0, r->own);
+    must(x != NULL, "tide_torch_malloc");
+    put(r->own, x, value, bytes);
+    see(r, r->own, x, bytes);
+    tide_torch_free(x, (ssize_t)bytes, 0, r->own);
+    uint8_t *y = tide_torch_malloc((ssize_t)bytes, 0, r->other);
+    must(y != NULL, "tide_torch_malloc");
+    put(r->other, y, (uint8_t)(value + 1), bytes);
+    tide_torch_free(y, (ssize_t)bytes, 0, r->other);
+    look(r, value, "pair");
+}
+
+static void graph(runner *r, uint8_t value)
+{
+    size_t bytes = size_of(r);
+    beside_graph made;
+    beside_exec exec;
+    must(tide_capture_begin(r->pool) == TIDE_OK, "tide_capture_begin");
+    must(storm.driver.cuStreamBeginCapture(r->own, TIDE_CU_CAPTURE_RELAXED) == 0, "begin");
+    {
+        TIDE_SCOPE(r->pool);
+        uint8_t *x = tide_acquire(r->pool, uint8_t, bytes);
+        must(x != NULL, "graph");
+        put(r->own, x, value, bytes);
+        see(r, r->own, x, bytes);
+    }
+    must(storm.driver.cuStreamEndCapture(r->own, &made) == 0, "a call ended the capture");
+    tide_capture *capture = tide_capture_end(r->pool);
+    must(capture != NULL, "tide_capture_end");
+    must(storm.driver.cuGraphInstantiateWithFlags(&exec, made, 0) == 0, "instantiate");
+    for (int i = 0; i < 3; i++) { /* the result is the graph's now, too */
+        put(r->own, r->result, (uint8_t)~value, RESULT);
+        must(storm.driver.cuGraphLaunch(exec, r->own) == 0, "cuGraphLaunch");
+        look(r, value, "graph");
+    }
+    must(tide_capture_drop(capture, r->own) == TIDE_OK, "tide_capture_drop");
+    must(tide_pool_wait(r->pool) == TIDE_OK, "tide_pool_wait");
+    (void)storm.driver.cuGraphExecDestroy(exec);
+    (void)storm.driver.cuGraphDestroy(made);
+    must(tide_pool_reset(r->pool) == TIDE_OK, "tide_pool_reset");
+    r->result = tide_acquire(r->pool, uint8_t, RESULT);
+    must(r->result != NULL, "the result");
+}
+
+/* ---- threads ---------------------------------------------------------------------------------- */
+
+static void begin(runner *r)
+{
+    must(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)) == 0, "cuCtxPushCurrent");
+    must(tide_cu.cuStreamCreate(&r->own, TIDE_CU_STREAM_NON_BLOCKING) == 0, "cuStreamCreate");
+    must(tide_cu.cuStreamCreate(&r->other, TIDE_CU_STREAM_NON_BLOCKING) == 0, "cuStreamCreate");
+    r->pool = tide_pool_create(&(tide_pool_options){.device = storm.device, .stream = r->own});
+    must(r->pool != NULL, "tide_pool_create");
+    r->result = tide_acquire(r->pool, uint8_t, RESULT);
+    must(r->result != NULL, "the result");
+}
+
+static void *run(void *user)
+{
+    static void (*const steps[])(runner *, uint8_t) = {arrays, declared, buffers, pair, graph};
+    runner r = {.random = {(uintptr_t)user + 1}};
+    begin(&r);
+    for (unsigned long i = 0; i < storm.steps && time(NULL) < storm.until; i++) {
+        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 16); /* graphs are dear */
+        steps[which == 15 ? 4 : which % 4](&r, (uint8_t)rng_next(&r.random));
+        __atomic_fetch_add(&storm.done, 1, __ATOMIC_RELAXED);
+    }
+    must(tide_pool_wait(r.pool) == TIDE_OK, "tide_pool_wait");
+    must(tide_pool_reset(r.pool) == TIDE_OK && tide_pool_destroy(r.pool) == TIDE_OK, "the end");
+    return NULL;
+}
+
+static bool find_driver(void)
+{
+    const char *path = getenv("TIDEPOOL_CUDA_DRIVER");
+    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
+    void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
+    tide_cu_get_proc *get_proc = (tide_cu_get_proc *)symbol;
+    int status, failed = symbol == NULL;
+#define X(name, version, arguments)                                                  \
+    failed = failed || get_proc(#name, (void **)(void *)&storm.driver.name, version, \
+                                TIDE_CU_PROC_LEGACY_STREAM, &status) != 0;
+    BESIDE_ENTRIES(X)
+#undef X
+    return failed == 0;
+}
+
+int main(int count, char **arguments)
+{
+    pthread_t threads[THREADS];
+    if (count < 3 || !find_driver() || (storm.device = tide_device_open("cuda:0")) == NULL)
+        return count < 3 ? 2 : 77;
+    storm.until = time(NULL) + (time_t)strtoul(arguments[1], NULL, 10);
+    storm.steps = strtoul(arguments[2], NULL, 10);
+    storm.planted = count > 3 && strcmp(arguments[3], "planted") == 0;
+    storm.buffers = tide_buffers_create(storm.device, NULL);
+    must(storm.buffers != NULL, "tide_buffers_create");
+    for (uintptr_t i = 0; i < THREADS; i++)
+        must(pthread_create(&threads[i], NULL, run, (void *)i) == 0, "pthread_create");
+    for (int i = 0; i < THREADS; i++)
+        must(pthread_join(threads[i], NULL) == 0, "pthread_join");
+    must(tide_buffers_destroy(storm.buffers) == TIDE_OK, "tide_buffers_destroy");
+    printf("storm: %lu steps of %d threads, %lu wrong\n", storm.done, THREADS, storm.wrong);
+    return storm.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
