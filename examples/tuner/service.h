@@ -17,10 +17,10 @@ enum { WORKERS_MAX = 64, ANSWER_MAX = 8 << 20 };
 bool workers_start(int period_ms);
 void workers_stop(void);
 
-/* Of all workers, as they were last seen: [{"pid", "facts"}]. A new reference. */
+/* Of all workers, as they were last seen: [{"pid", "facts"}]. The caller's own copy. */
 json_t *workers_seen(void);
 
-/* The facts of one; a new reference, NULL: there is no such worker. */
+/* The facts of one, a copy; NULL: there is no such worker. */
 json_t *workers_facts(pid_t pid);
 
 /* Sends a request (borrowed) and gives its answer, a new reference. NULL, with a text in `error`:

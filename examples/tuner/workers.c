@@ -198,24 +198,25 @@ void workers_stop(void)
     workers_list = NULL;
 }
 
-/* jansson counts references atomically, and nobody changes what was published. */
+/* Each gets a copy of its own: jansson's counts of references are no business of two threads. */
 json_t *workers_seen(void)
 {
     pthread_mutex_lock(&workers_lock);
-    json_t *list = json_incref(workers_list);
+    json_t *list = json_deep_copy(workers_list);
     pthread_mutex_unlock(&workers_lock);
     return list;
 }
 
 json_t *workers_facts(pid_t pid)
 {
-    json_t *list = workers_seen(), *one, *found = NULL;
+    json_t *one, *found = NULL;
     size_t i;
-    json_array_foreach(list, i, one)
+    pthread_mutex_lock(&workers_lock);
+    json_array_foreach(workers_list, i, one)
     {
-        if (json_integer_value(json_object_get(one, "pid")) == pid)
-            found = json_incref(json_object_get(one, "facts"));
+        if (found == NULL && json_integer_value(json_object_get(one, "pid")) == pid)
+            found = json_deep_copy(json_object_get(one, "facts"));
     }
-    json_decref(list);
+    pthread_mutex_unlock(&workers_lock);
     return found;
 }

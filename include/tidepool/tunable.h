@@ -66,7 +66,7 @@ TIDE_BEGIN_DECLS
     TIDE_TUNABLE_LIST(variable)
 #define TIDE_MEASURED(variable, name) TIDE_VARIANTS(variable, name, "body")
 
-/* ---- for programs that steer, and for tuners within ---- */
+/* ---- steering, from within ---- */
 
 /* Calls `visit` for each tunable, those of the modules loaded last first, until it returns false.
  * As tide_site_each: the registry is locked, `visit` must not load libraries or wait. Any thread. */
