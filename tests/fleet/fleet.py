@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A Redis server of the test's own, and programs that share by it."""
+import atexit
 import os
 import shutil
 import socket
@@ -43,6 +44,7 @@ class Redis:
         self.url = f"redis://:secret@127.0.0.1:{self.port}/3"
         self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
                                          "--requirepass", "secret", "--dir", FOLDER.name], stdout=subprocess.DEVNULL)
+        atexit.register(self.process.terminate)  # also where the test fails
         wait_for(self.answers, "redis-server")
 
     def answers(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A service with its workers, and a client of it."""
+import atexit
 import http.client
 import json
 import os
@@ -22,6 +23,7 @@ def must(condition, *what):
 class Service:
     def __init__(self, *workers, options=()):
         self.process = subprocess.Popen([sys.argv[1], "--port", "0", *options, *workers], stdout=subprocess.PIPE, text=True)
+        atexit.register(self.process.terminate)  # also where the test fails; its workers end with it
         where, self.token = self.process.stdout.readline().strip().split("/#")
         self.port = int(where.rsplit(":", 1)[1])
         self.wait_for(lambda: len(self.get("/workers")) == len(workers) and self.measured() == len(workers), "all workers")
