@@ -32,6 +32,11 @@ bool tide_os_faulted(size_t bytes)
     return TIDE_UNLIKELY(fault != NULL) && fault(bytes);
 }
 
+size_t tide_os_page(void)
+{
+    return (size_t)getpagesize();
+}
+
 /* The kernel gives and takes whole pages. Who says fewer bytes misleads tools that watch the calls:
  * ThreadSanitizer kept what it knew of the rest of the last page, and took for a race what the next
  * owner of that address did. (sysconf would answer, too, but its table is 64 KiB more of the C

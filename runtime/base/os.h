@@ -20,6 +20,9 @@ void tide_os_unreserve(void *start, size_t bytes);
 void *tide_os_reserve_closed(size_t bytes);
 bool tide_os_open(void *start, size_t from, size_t to);
 
+/* Bytes of a page: 4, 16 or 64 KiB. */
+size_t tide_os_page(void);
+
 /* Accessible memory followed by `guard` bytes that fault. NULL when refused. */
 void *tide_os_map_guarded(size_t bytes, size_t guard);
 void tide_os_unmap_guarded(void *start, size_t bytes);

@@ -19,7 +19,7 @@
 
 /* MOST is the number of guarded arrays, live or in quarantine. A live one takes two mappings of the
  * 65530 that Linux lets a process have by default, and the program wants some, too. */
-enum { PAGE = 4096, MOST = 30000, END_PATTERN = 0xA5 };
+enum { MOST = 30000, END_PATTERN = 0xA5 };
 
 _Static_assert(2 * MOST < 65530, "guarded arrays leave mappings to the program");
 
@@ -61,7 +61,7 @@ static tide_guard *guard_find_address(const char *address)
     for (uint32_t i = 0; i < count; i++) {
         tide_guard *guard = &guard_all.entries[i];
         if (__atomic_load_n(&guard->state, __ATOMIC_ACQUIRE) != FREE && address >= guard->map &&
-            address < guard->map + guard->bytes + PAGE)
+            address < guard->map + guard->bytes + tide_os_page())
             return guard;
     }
     return NULL;
@@ -182,7 +182,7 @@ static void guard_release_oldest(void)
         guard_all.youngest = NULL;
     guard_all.quarantined--;
     __atomic_store_n(&guard->state, FREE, __ATOMIC_RELEASE);
-    tide_os_unmap_guarded(guard->map, guard->bytes + PAGE);
+    tide_os_unmap_guarded(guard->map, guard->bytes + tide_os_page());
     guard_put_entry(guard);
 }
 
@@ -232,13 +232,13 @@ static tide_guard *guard_take_entry(void)
 /* If the system has no more mappings, the quarantine gives all of its own up. */
 static char *guard_map_array(size_t bytes)
 {
-    tide_assert(bytes > 0 && bytes % PAGE == 0);
-    char *map = tide_os_map_guarded(bytes, PAGE);
+    tide_assert(bytes > 0 && bytes % tide_os_page() == 0);
+    char *map = tide_os_map_guarded(bytes, tide_os_page());
     if (map != NULL || guard_all.oldest == NULL)
         return map;
     while (guard_all.oldest != NULL)
         guard_release_oldest();
-    return tide_os_map_guarded(bytes, PAGE);
+    return tide_os_map_guarded(bytes, tide_os_page());
 }
 
 /* ---- one array -------------------------------------------------------------------------- */
@@ -270,14 +270,14 @@ static size_t guard_tail_bytes(size_t used, size_t align)
 
 size_t tide_guard_size(size_t used, size_t align)
 {
-    return (guard_tail_bytes(used, align) + PAGE - 1) / PAGE * PAGE;
+    return (guard_tail_bytes(used, align) + tide_os_page() - 1) / tide_os_page() * tide_os_page();
 }
 
 tide_guard *tide_guard_create(const char *pool_name, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data)
 {
     tide_assert(pool_name != NULL && data != NULL);
-    if (align > PAGE || used > SIZE_MAX / 2)
+    if (align > tide_os_page() || used > SIZE_MAX / 2)
         return NULL;
     size_t tail = guard_tail_bytes(used, align), bytes = tide_guard_size(used, align);
     tide_registry_lock();

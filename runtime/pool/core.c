@@ -197,7 +197,8 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
     if (core->lost)
         return core_refuse_lost(core, call);
     if (tide_pool_owner(core) == tide_os_thread()) {
-        tide_assert(core->shut || core->check >= TIDE_CHECK_POISON);
+        tide_assert(core->shut || core->check >= TIDE_CHECK_POISON ||
+                    __atomic_load_n(&pool->copy, __ATOMIC_ACQUIRE) == tide_pool_copy(false));
         return core->shut ? core_refuse_shut(core, call) : TIDE_OK;
     }
     char name[TIDE_OS_NAME_BYTES];

@@ -102,12 +102,17 @@ PRESS_SAMPLES static bool press_is_idle(tide_pool *pool)
            tide_level(PRESS_WORD(pool->tag)) == TIDE_LEVEL_ROOT;
 }
 
+/* The pool is `seized` for as long as its `copy` is odd, and a moment longer: an owner that finds it
+ * odd and not seized finds it even again. */
 PRESS_SAMPLES static void press_set_seized(tide_pool *pool, bool seized)
 {
-    __atomic_store_n(&pool->core->seized, seized, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* the owner acquires by `copy`: tide_pool_use */
+    if (seized)
+        __atomic_store_n(&pool->core->seized, true, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the owner acquires by either: tide_pool_use */
     PRESS_WORD(pool->copy) = tide_pool_copy(seized);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!seized)
+        __atomic_store_n(&pool->core->seized, false, __ATOMIC_SEQ_CST);
 }
 
 /* Has another's pool something to take, and may somebody else take it? */
