@@ -178,6 +178,10 @@ void tide_advice_judge(const tide_history *history, const tide_advice_list *list
         out->taken_ns += ns;
         out->measured_ns += tide_value_flag(site->last, "use_measured") ? ns : 0;
     }
+    if (out->taken_ns > out->busy_ns) /* a model may say more than there was */
+        out->taken_ns = out->busy_ns;
+    if (out->measured_ns > out->taken_ns)
+        out->measured_ns = out->taken_ns;
     out->malloc_ns = advice_malloc(history);
     tide_assert(out->busy_ns > 0 && out->measured_ns <= out->taken_ns);
     advice_put_words(list, out);
