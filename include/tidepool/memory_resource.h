@@ -41,44 +41,15 @@
 #define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
 #endif
 
-#include <cstdlib>
-#include <cstring>
-#include <new>
-
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
+#include <tidepool/tidepool.hpp>
 
 namespace tidepool
 {
 
-/* There is no memory, or the call was refused: the library's status and message. */
-class resource_error : public std::bad_alloc
-{
-  public:
-    resource_error() noexcept : status_(tide_error_status())
-    {
-        std::strncpy(words_, tide_error_message(), sizeof words_ - 1);
-    }
-    explicit resource_error(const char *words) noexcept : status_(TIDE_ERROR_ARGUMENT)
-    {
-        std::strncpy(words_, words, sizeof words_ - 1);
-    }
-    const char *what() const noexcept override
-    {
-        return words_;
-    }
-    tide_status status() const noexcept
-    {
-        return status_;
-    }
-
-  private:
-    char words_[256] = {};
-    tide_status status_;
-};
-
 /* Kind: TIDE_BUFFER_DEVICE or _IPC; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too.
- * An allocation throws resource_error; without exceptions the program ends there. Any alignment up
+ * An allocation throws tidepool::error; without exceptions the program ends there. Any alignment up
  * to 256 is had; beyond that it throws. While a graph is captured on a stream only what is cached
  * for the stream is handed out, and what comes back on the stream stays the graph's, as with
  * tide_torch_free (tidepool/adaptors.h). A pointer that is not the buffers' leaves a message. */
@@ -168,30 +139,22 @@ template <uint32_t Kind> class buffers_resource
     }
 
   private:
-    [[noreturn]] static void fail(const resource_error &error)
-    {
-#ifdef __cpp_exceptions
-        throw error;
-#else
-        (void)error;
-        std::abort();
-#endif
-    }
     static void refuse_beyond(size_t alignment)
     {
         if (alignment > alignment_max || (alignment & (alignment - 1)) != 0)
-            fail(resource_error("buffers are aligned to powers of two, 256 at most"));
+            raise_error(
+                error(TIDE_ERROR_ARGUMENT, "buffers are aligned to powers of two, 256 at most"));
     }
     /* All that the driver gives is aligned to 256 bytes or more. */
     void *checked(tide_buffer buffer, size_t alignment)
     {
         if (buffer.generation == 0)
-            fail(resource_error());
+            raise_error();
         void *data = tide_buffer_pointer(buffers_, buffer);
         if (reinterpret_cast<uintptr_t>(data) % alignment == 0)
             return data;
         (void)tide_buffer_release_idle(buffers_, buffer);
-        fail(resource_error("the device's memory is not aligned so"));
+        raise_error(error(TIDE_ERROR_ARGUMENT, "the device's memory is not aligned so"));
     }
 
     tide_buffers *buffers_;

@@ -7,6 +7,7 @@
  *   tidepool::scope_of<double, int> scope(pool);              one that is
  *   auto x = tidepool::acquire<double>(pool, n);              n elements, until the scope ends
  *   tidepool::resource memory(pool);                          for std::pmr containers in this scope
+ *   tidepool::buffer batch(buffers, bytes);                   memory that outlives scopes
  *
  * What fails throws tidepool::error, whose what() is the library's message; nothing has changed then.
  * Without exceptions (-fno-exceptions) the program ends with that message.
@@ -21,6 +22,7 @@
 #ifndef TIDEPOOL_TIDEPOOL_HPP
 #define TIDEPOOL_TIDEPOOL_HPP
 
+#include <tidepool/buffers.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/scope.h>
 #include <tidepool/upkeep.h>
@@ -308,6 +310,52 @@ class mark : block_only
 
   private:
     tide_mark mark_;
+};
+
+/* ---- buffers ----------------------------------------------------------------------------------- */
+
+/* A buffer of one's own, released with this object, by whichever thread that is. */
+class buffer
+{
+  public:
+    buffer(tide_buffers *buffers, size_t bytes)
+        : buffers_(buffers), handle_(tide_buffer_acquire_pointer(buffers, bytes, &data_))
+    {
+        if (data_ == nullptr)
+            raise_error();
+    }
+    buffer(buffer &&other) noexcept
+        : buffers_(other.buffers_), data_(std::exchange(other.data_, nullptr)),
+          handle_(other.handle_)
+    {
+    }
+    buffer &operator=(buffer &&other) noexcept
+    {
+        std::swap(buffers_, other.buffers_);
+        std::swap(data_, other.data_);
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~buffer()
+    {
+        if (data_ != nullptr)
+            (void)tide_buffer_release(buffers_, handle_);
+    }
+    /* All of its memory, as elements: what was asked for, or more. */
+    template <class T> span<T> as() const noexcept
+    {
+        static_assert(is_element<T>());
+        return {static_cast<T *>(data_), tide_buffer_bytes(buffers_, handle_) / sizeof(T)};
+    }
+    tide_buffer handle() const noexcept
+    {
+        return handle_;
+    }
+
+  private:
+    tide_buffers *buffers_;
+    void *data_ = nullptr;
+    tide_buffer handle_;
 };
 
 /* ---- containers -------------------------------------------------------------------------------- */

@@ -201,6 +201,32 @@ void a_resource_refuses_to_grow_in_another_scope(void **)
     assert_int_equal(numbers[7], 1);
 }
 
+void a_buffer_is_released_once(void **)
+{
+    tide_buffers *all = tide_buffers_create(nullptr, nullptr);
+    assert_non_null(all);
+    {
+        tidepool::buffer a(all, 1000), b(all, 5000);
+        a.as<int>()[200] = 7;
+        assert_true(b.as<double>().size() >= 625);
+        tidepool::buffer moved(std::move(a));
+        b = std::move(moved);
+        assert_int_equal(b.as<int>()[200], 7);
+        bool refused = false;
+        try {
+            tidepool::buffer huge(all, SIZE_MAX / 2);
+        } catch (const tidepool::error &error) {
+            refused = error.status() != TIDE_OK && std::strlen(error.what()) > 0;
+        }
+        assert_true(refused);
+    }
+    tide_buffers_statistics stats;
+    assert_int_equal(tide_buffers_stats(all, &stats, nullptr, 0), TIDE_OK);
+    assert_int_equal(stats.releases, 2);
+    assert_int_equal(stats.live + stats.refused, 0);
+    assert_int_equal(tide_buffers_destroy(all), TIDE_OK);
+}
+
 #if defined(__cpp_impl_coroutine)
 // Yields sums of a pool of its own, suspended inside a frame.
 struct generator {
@@ -278,6 +304,7 @@ int main()
         cmocka_unit_test(containers_live_in_slots),
         cmocka_unit_test(a_resource_keeps_alignment_and_reuses_the_last),
         cmocka_unit_test(a_resource_refuses_to_grow_in_another_scope),
+        cmocka_unit_test(a_buffer_is_released_once),
         cmocka_unit_test(coroutines_with_pools_of_their_own_interleave),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -227,7 +227,7 @@ template <class Call> tide_status status_thrown(Call call)
 {
     try {
         call();
-    } catch (const tidepool::resource_error &error) {
+    } catch (const tidepool::error &error) {
         assert_true(std::strlen(error.what()) > 0);
         return error.status();
     }
