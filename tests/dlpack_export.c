@@ -322,7 +322,8 @@ static void large_arrays_with_a_mapping_of_their_own_are_pinned_too(void **state
     give_back(first);
 }
 
-/* What a consumer holds does not count against the limit; what would come back has to fit. */
+/* What a consumer holds does not count against the limit; what would come back has to fit. Once nothing is
+ * live, what the other type keeps makes room. */
 static void pinned_memory_returns_only_within_the_limit(void **state)
 {
     (void)state;
@@ -338,7 +339,7 @@ static void pinned_memory_returns_only_within_the_limit(void **state)
     expect_error(TIDE_ERROR_LIMIT, "4096");
     CHECK_POOL(pool);
     expect_ok(tide_pool_reset(pool));
-    assert_null(tide_acquire(pool, uint8_t, 1));
+    assert_non_null(tide_acquire(pool, uint8_t, 1));
     assert_true(stats_of(pool).bytes_held <= 4096);
     expect_ok(tide_pool_destroy(pool));
 }
