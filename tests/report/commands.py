@@ -440,9 +440,10 @@ def nobody():
                         ("eventless", "its answer is no event")):
         target = subprocess.Popen([*listener, sample, "600s", "0", mode], env=environment, stdout=subprocess.PIPE, text=True)
         target.stdout.readline()
+        wait = ("-t", "3") if mode == "silent" else ()
         if mode in ("garbage", "silent"):
-            refused(4, f"process {target.pid}: {words}", "metrics", target.pid)
-        refused(4, f"process {target.pid}: {words}", "web", target.pid)
+            refused(4, f"process {target.pid}: {words}", "metrics", *wait, target.pid)
+        refused(4, f"process {target.pid}: {words}", "web", *wait, target.pid)
         target.terminate()
         target.wait(120)
         result = run("record", "-o", work / "lies.rec", "--", *listener, sample, "1s", "0", mode)
