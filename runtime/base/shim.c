@@ -103,3 +103,8 @@ bool tide_shim_chooses_addresses(void)
 {
     return &__tsan_init != NULL || &__msan_init != NULL || RUNNING_ON_VALGRIND != 0;
 }
+
+bool tide_shim_schedules(void)
+{
+    return RUNNING_ON_VALGRIND != 0;
+}

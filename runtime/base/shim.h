@@ -25,6 +25,9 @@ void tide_shim_release(void *data, size_t bytes);
  * that asks for addresses itself; Valgrind refuses. */
 bool tide_shim_chooses_addresses(void);
 
+/* Does a tool let one thread run at a time? Then what the system says of a thread is the tool's doing. */
+bool tide_shim_schedules(void);
+
 /* In between ThreadSanitizer takes for granted that nobody else touches what this thread reads,
  * writes and frees: the system has said so, which it cannot see. */
 void tide_shim_trust_begin(void);

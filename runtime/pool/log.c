@@ -99,6 +99,11 @@ void tide_log_set_room(tide_pool *pool, tide_entry *room)
     __atomic_store_n(&pool->log_room, room, __ATOMIC_SEQ_CST);
 }
 
+bool tide_log_is_closed(const tide_pool *pool)
+{
+    return __atomic_load_n(&pool->log_room, __ATOMIC_SEQ_CST) == pool->core->log.start;
+}
+
 /* Careful pools and declared streams keep it closed. */
 tide_entry *tide_log_usual_room(const tide_pool_core *core)
 {

@@ -54,6 +54,9 @@ tide_entry *tide_log_mapped_end(const tide_log *log);
 /* Where the log ends for fast paths from now on. Owner, or who asks something of the pool. */
 void tide_log_set_room(tide_pool *pool, tide_entry *room);
 
+/* Does no fast path get into it? From any thread. */
+bool tide_log_is_closed(const tide_pool *pool);
+
 /* Where it ends for them when no request is waiting. */
 tide_entry *tide_log_usual_room(const tide_pool_core *core);
 

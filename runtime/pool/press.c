@@ -50,6 +50,22 @@ static size_t press_best(tide_pool *pool, size_t missing)
     return best != NULL ? press_slot(pool, of, best) : 0;
 }
 
+/* All of them, by one look at each. */
+static size_t press_all(tide_pool *pool, size_t *slots)
+{
+    size_t gone = 0;
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        tide_row *row = pool->core->rows.used[i];
+        for (tide_slot *slot = row->shelf->next;
+             row->device == pool->core->device && slot < row->slots + row->count; slot++)
+            if (slot->data != NULL) {
+                gone += press_slot(pool, row, slot);
+                (*slots)++;
+            }
+    }
+    return gone;
+}
+
 /* Until tide_capture_end has taken what a capture used, free memory may be the graph's. */
 size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t bytes)
 {
@@ -57,6 +73,8 @@ size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t b
     size_t gone = 0, slots = 0, more = 0;
     if (core->capture != NULL)
         return 0;
+    if (bytes == SIZE_MAX)
+        gone = press_all(pool, &slots);
     if (slot != NULL && slot >= row->shelf->next && slot->data != NULL)
         more = press_slot(pool, row, slot);
     for (; more != 0 || (gone < bytes && (more = press_best(pool, bytes - gone)) != 0); more = 0) {
@@ -76,7 +94,7 @@ size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t b
 #define PRESS_SAMPLES    __attribute__((no_sanitize("thread")))
 #define PRESS_WORD(word) (*(volatile __typeof__(word) *)&(word))
 
-/* Step 2 of the proof, and who comes later is to have seen it. */
+/* Steps 2 and 5 of the proof, and who comes later is to have seen it. */
 PRESS_SAMPLES static void press_close(tide_pool *pool)
 {
     tide_log_set_room(pool, pool->core->log.start);
@@ -92,14 +110,25 @@ PRESS_SAMPLES static void press_close(tide_pool *pool)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Steps 3 and 4. */
-PRESS_SAMPLES static bool press_is_idle(tide_pool *pool)
+/* Is nobody at work in the pool, as far as its words say? */
+PRESS_SAMPLES static bool press_is_left_alone(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    return tide_setting_get(TIDE_SETTING_locked) == 0 &&
-           tide_os_thread_sleeps(core->owner.number) &&
-           !__atomic_load_n(&core->working, __ATOMIC_RELAXED) && !PRESS_WORD(core->shut) &&
+    return !__atomic_load_n(&core->working, __ATOMIC_SEQ_CST) && !PRESS_WORD(core->shut) &&
            tide_level(PRESS_WORD(pool->tag)) == TIDE_LEVEL_ROOT;
+}
+
+/* The words are asked before and after, for who sleeps in cold code may have left it when they are. */
+PRESS_SAMPLES static bool press_is_idle(tide_pool *pool)
+{
+    return press_is_left_alone(pool) && tide_os_thread_sleeps(pool->core->owner.number) &&
+           press_is_left_alone(pool);
+}
+
+/* Cold code that began before the pool was seized opens it again when it ends. */
+PRESS_SAMPLES static bool press_is_closed(tide_pool *pool)
+{
+    return PRESS_WORD(pool->copy) == tide_pool_copy(true) && tide_log_is_closed(pool);
 }
 
 /* The pool is `seized` for as long as its `copy` is odd, and a moment longer: an owner that finds it
@@ -119,18 +148,28 @@ PRESS_SAMPLES static void press_set_seized(tide_pool *pool, bool seized)
 static bool press_may(const tide_pool_core *core)
 {
     return core->device == &tide_device_host && core->hook == NULL && core->buffers == NULL &&
-           !core->careful && !core->lost && tide_figure(&core->memory.bytes_held) != 0;
+           tide_setting_get(TIDE_SETTING_locked) == 0 && !tide_shim_schedules() && !core->careful &&
+           !core->lost && tide_figure(&core->memory.bytes_held) != 0;
+}
+
+/* Steps 2 to 6. */
+static bool press_proves(tide_pool *pool)
+{
+    press_close(pool);
+    if (!press_is_idle(pool) || !press_is_closed(pool))
+        return false;
+    press_close(pool);
+    return press_is_idle(pool) && press_is_closed(pool);
 }
 
 static size_t press_other(tide_pool *pool, size_t bytes)
 {
     size_t gone = 0;
     tide_assert(tide_registry_held());
-    if (!press_may(pool->core) || !press_is_idle(pool))
+    if (!press_may(pool->core) || !press_is_idle(pool)) /* the pool of a busy thread stays open */
         return 0;
     press_set_seized(pool, true);
-    press_close(pool);
-    if (press_is_idle(pool)) {
+    if (press_proves(pool)) {
         tide_shim_trust_begin();
         gone = tide_pool_press(pool, NULL, NULL, bytes);
         tide_shim_trust_end();

@@ -4,19 +4,23 @@
  * A thread that has nothing to do opens no scope, so it serves no request: somebody else must take
  * what its pool keeps. No fast path knows of that. Whoever takes, with the registry locked,
  *
- *  1. marks the pool `seized` and gives it the odd `copy`, so that all cold code of the owner waits
- *     in tide_pool_use until the registry is free;
+ *  1. marks the pool `seized` and gives it the odd `copy`, so that cold code of the owner that begins
+ *     now waits in tide_pool_use until the registry is free;
  *  2. closes the log, so that no level opens but by cold code, and sets the limit of each free slot
- *     to 0, so that no array is acquired but by cold code;
+ *     to 0, so that no array is acquired there but by cold code;
  *  3. asks the system whether the owner sleeps in a system call. If it does, at that moment it is in
  *     no fast path, for these make no call; and it has seen (1) and (2) when it runs next;
- *  4. asks whether it sleeps in cold code that is changing slots (`working`) or in a function of the
- *     program that the pool called (`shut`), and whether it is at the root. If it is at the root and
- *     in neither, nobody but the taker touches free slots until the pool is let go.
+ *  4. asks, before (3) and after it, whether the owner is at the root, and neither in cold code that
+ *     is changing slots (`working`) nor in a function of the program that the pool called (`shut`).
+ *     From here on no level is open or opens, so that no slot becomes free;
+ *  5. does (2) once more: a level that was open the first time may have given slots back since;
+ *  6. asks (3) and (4) once more. Now the limit of every free slot is 0, and the owner has seen it:
+ *     nobody but the taker touches free slots until the pool is let go.
  *
- * If an answer is no, the pool is let go as it was, but for one cold entry. A signal handler that
- * sleeps in a system call on top of an interrupted fast path looks like an idle owner: a handler
- * must not wait for anything (<tidepool/limit.h>). */
+ * Cold code that was on its way before (1) opens the pool again when it ends: so (4) asks that the pool
+ * is still closed. If an answer is no, the pool is let go as it was, but for one cold entry. A signal
+ * handler that sleeps in a system call on top of an interrupted fast path looks like an idle owner: a
+ * handler must not wait for anything (<tidepool/limit.h>). */
 #ifndef TIDEPOOL_RUNTIME_POOL_PRESS_H
 #define TIDEPOOL_RUNTIME_POOL_PRESS_H
 

@@ -9,14 +9,13 @@
 #include "runtime/pool/log.h"
 
 typedef struct tide_shut {
-    uintptr_t copy;
     uint64_t saved;
 } tide_shut;
 
 static inline tide_shut tide_pool_shut(tide_pool *pool)
 {
     tide_assert(!pool->core->shut);
-    tide_shut was = {.copy = pool->copy, .saved = pool->saved};
+    tide_shut was = {.saved = pool->saved};
     pool->core->shut = true;
     __atomic_store_n(&pool->copy, tide_pool_copy(true), __ATOMIC_RELAXED);
     pool->saved = 0;
@@ -24,12 +23,14 @@ static inline tide_shut tide_pool_shut(tide_pool *pool)
     return was;
 }
 
-/* A request may have come meanwhile: it closes the log, here too. */
+/* A request may have come meanwhile: it closes the log, here too. The copy is not as it was but as it
+ * is to be: who looks for idle pools has it for a moment (runtime/pool/press.h). */
 static inline void tide_pool_open_again(tide_pool *pool, tide_shut was)
 {
     tide_assert(pool->core->shut && pool->saved == 0);
     pool->saved = was.saved;
-    __atomic_store_n(&pool->copy, was.copy, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->copy, tide_pool_copy(pool->core->check >= TIDE_CHECK_POISON),
+                     __ATOMIC_RELAXED);
     pool->core->shut = false;
     tide_log_reopen(pool);
 }

@@ -248,16 +248,18 @@ uint32_t tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What nobody uses of the device's memory is given back, and the device asked once more; then again
- * as often as somebody gives some back. */
+/* What nobody uses of the memory that the buffer is of is given back, and the device asked once more;
+ * then again as often as somebody gives some back. */
 static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
-                                        void **data)
+                                        tide_status status, void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    tide_status status = TIDE_ERROR_MEMORY;
     unsigned asked = 0;
     for (bool again = true; again;) {
-        (void)tide_press(buffers->device, bytes);
+        size_t missing =
+            status == TIDE_ERROR_LIMIT ? tide_budget_missing(device, status, bytes) : bytes;
+        if (missing != 0)
+            (void)tide_press(device, missing);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = tide_budget_asks(device, status, asked) && tide_budget_ask(device, bytes, &asked);
@@ -277,7 +279,7 @@ static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, 
     buffers->pressed++;
     tide_lock_let_go(&buffers->mutex);
     TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
-    status = depot_allocate_again(buffers, want, bytes, data);
+    status = depot_allocate_again(buffers, want, bytes, status, data);
     if (status == TIDE_ERROR_LIMIT)
         return tide_budget_refuse(tide_hand_over_device_of(buffers, want->key), bytes, want->call);
     if (status != TIDE_ERROR_MEMORY)
