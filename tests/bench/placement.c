@@ -106,7 +106,7 @@ int main(int argc, char **argv)
         return 2;
     }
     unsigned rounds = (unsigned)strtoul(argv[4], NULL, 10);
-    double *arrays[MOST];
+    static double *arrays[MOST];
     for (size_t i = 0; i < count; i++) {
         arrays[i] = where->make(bytes, i);
         if (arrays[i] == NULL)
