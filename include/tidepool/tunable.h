@@ -19,7 +19,8 @@
  * Tunables are listed when their module is loaded, before any use. What was found is in facts
  * (tidepool/facts.h), on the socket (tidepool/listen.h: ask, tell), and in profiles
  * (tidepool/profile.h): the next run begins with it. With TIDEPOOL_PROFILE=FILE in the environment
- * a program loads FILE, if it is there, before its main, and saves it when it exits.
+ * a program loads FILE, if it is there, before its main, and saves it when it exits (a child of a
+ * fork does not; a file that could not be loaded stays as it is).
  *
  * Time is that of the calling thread's clock on the wall: a body that starts work on a device has
  * to wait for it. Of two variants that do the same for a key, one is kept by chance. */

@@ -68,8 +68,11 @@ static void fleet_begin_once(void)
     (void)atexit(fleet_at_exit);
 }
 
+/* Who comes second does not wait: it may have the loader's lock, for which the first one waits. */
 void tide_fleet_begin(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, fleet_begin_once);
+    static bool begun;
+    if (!__atomic_load_n(&begun, __ATOMIC_RELAXED) &&
+        !__atomic_exchange_n(&begun, true, __ATOMIC_RELAXED))
+        fleet_begin_once();
 }

@@ -16,19 +16,23 @@
 static char *keep_path;    /* set once */
 static pid_t keep_process; /* a forked child saves nothing */
 
-static void keep_complain(const char *what)
+/* True: there is nothing to complain of. */
+static bool keep_worked(tide_status status, const char *what)
 {
-    fprintf(stderr, "tidepool: TIDEPOOL_PROFILE is not %s: %s\n", what, tide_error_message());
+    if (status != TIDE_OK)
+        fprintf(stderr, "tidepool: TIDEPOOL_PROFILE is not %s: %s\n", what, tide_error_message());
+    return status == TIDE_OK;
 }
 
 static void keep_save(void)
 {
     tide_assert(keep_path != NULL);
-    if (getpid() == keep_process && tide_profile_save(keep_path) != TIDE_OK)
-        keep_complain("saved");
+    if (getpid() == keep_process)
+        (void)keep_worked(tide_profile_save(keep_path), "saved");
 }
 
-/* The path is made absolute: the program may change its folder before it exits. */
+/* The path is made absolute: the program may change its folder before it exits. A file that cannot
+ * be read is not replaced: it may be another version's, or no profile at all. */
 static void keep_load(void)
 {
     const char *named = secure_getenv("TIDEPOOL_PROFILE"); /* NULL under raised privileges */
@@ -42,8 +46,9 @@ static void keep_load(void)
     if (keep_path == NULL)
         return;
     tide_attach();
-    if (access(keep_path, F_OK) == 0 && tide_profile_load(keep_path) != TIDE_OK)
-        keep_complain("loaded");
+    if (access(keep_path, F_OK) == 0 &&
+        !keep_worked(tide_profile_load(keep_path), "loaded, and not replaced at exit"))
+        return;
     keep_process = getpid();
     (void)atexit(keep_save);
 }

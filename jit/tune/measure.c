@@ -5,7 +5,8 @@
  * is not timed: it pays for the change. After each round of turns those are dropped that are slower
  * than the best by more than four standard errors of the difference. One is chosen when it is alone,
  * or has the least mean once all have been timed often enough. What a use takes may be the machine's
- * doing (an interrupt, another process), so times above four times the least count as so long.
+ * doing (an interrupt, another process), so times above four times the least count as so long; if
+ * those came before the least, the series begins anew with it.
  *
  * A thread that would have to wait for the registry drops what it has measured. */
 #define _GNU_SOURCE
@@ -62,7 +63,7 @@ void tide_tuned_begin(tide_tuned *row)
         row->variants[i] = (tide_tuned_variant){{0}, 0};
         order |= (uint64_t)i << 4 * i;
     }
-    row->pinned = false;
+    row->pinned = row->loaded = false;
     __atomic_store_n(&row->every, 1, __ATOMIC_RELAXED);
     measure_publish(row, order, row->of->variant_count);
 }
@@ -138,6 +139,8 @@ static void measure_take(tide_tuned *row, uint32_t variant, uint64_t taken)
 {
     tide_tuned_variant *one = &row->variants[variant];
     double ns = (double)taken;
+    if (one->taken.mean > CLAMP * ns && ns < one->least)
+        one->taken = (tide_series){0};
     one->least = one->taken.count == 0 || ns < one->least ? ns : one->least;
     if (one->least > 0 && ns > CLAMP * one->least)
         ns = CLAMP * one->least;

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +92,8 @@ bool fleet_identity(const char *path, const char *version, char out[FLEET_ID_MAX
         return false;
     }
     if (!identity_read_build(file, build)) {
+        char real[PATH_MAX]; /* of /proc/self/exe and other links */
+        path = realpath(path, real) != NULL ? real : path;
         const char *slash = strrchr(path, '/');
         snprintf(name, sizeof name, "%.40s", slash != NULL ? slash + 1 : path);
         for (char *c = name; *c != '\0'; c++)

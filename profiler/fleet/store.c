@@ -92,6 +92,7 @@ bool fleet_url_read(const char *text, fleet_url *out, char error[FLEET_ERROR_MAX
 typedef struct store_talk {
     redisContext *context;
     struct timespec until;
+    size_t got;  /* bytes, all answers together */
     char *error; /* FLEET_ERROR_MAX */
 } store_talk;
 
@@ -116,12 +117,16 @@ static redisReply *store_answer(store_talk *talk)
             snprintf(talk->error, FLEET_ERROR_MAX, "the store does not answer in time");
             return NULL;
         }
+        size_t before = talk->context->reader->len; /* what was parsed leaves it, further below */
         int result = sent ? redisBufferRead(talk->context) : redisBufferWrite(talk->context, &sent);
+        talk->got += talk->context->reader->len - before;
         if (result != REDIS_OK || redisGetReplyFromReader(talk->context, &reply) != REDIS_OK) {
             snprintf(talk->error, FLEET_ERROR_MAX, "%.150s", talk->context->errstr);
             return NULL;
         }
-        if (talk->context->reader->len > STORE_ANSWER_MAX) {
+        if (talk->got > STORE_ANSWER_MAX) {
+            if (reply != NULL)
+                freeReplyObject(reply);
             snprintf(talk->error, FLEET_ERROR_MAX, "the store's answer is too long");
             return NULL;
         }
@@ -150,7 +155,8 @@ static bool store_log_in(store_talk *talk, const fleet_url *url)
         redisAppendCommand(talk->context, "AUTH %s %s", url->user, url->password);
     else if (url->password[0] != '\0')
         redisAppendCommand(talk->context, "AUTH %s", url->password);
-    if (url->password[0] != '\0' && !store_expect(talk, REDIS_REPLY_STATUS, NULL))
+    if ((url->user[0] != '\0' || url->password[0] != '\0') &&
+        !store_expect(talk, REDIS_REPLY_STATUS, NULL))
         return false;
     if (url->database == 0)
         return true;
@@ -162,13 +168,14 @@ static bool store_open(store_talk *talk, const fleet_url *url, int ms, char *err
 {
     struct timeval patience = {ms / 1000, ms % 1000 * 1000};
     tide_assert(ms > 0);
-    talk->error = error;
+    *talk = (store_talk){.error = error};
     talk->context = redisConnectWithTimeout(url->host, url->port, patience);
     clock_gettime(CLOCK_MONOTONIC, &talk->until);
     talk->until.tv_nsec += ms % 1000 * 1000000L;
     talk->until.tv_sec += ms / 1000 + talk->until.tv_nsec / 1000000000;
     talk->until.tv_nsec %= 1000000000;
-    if (talk->context != NULL && talk->context->err == 0)
+    if (talk->context != NULL && talk->context->err == 0 &&
+        redisSetTimeout(talk->context, patience) == REDIS_OK) /* else a write may wait for ever */
         return store_log_in(talk, url);
     snprintf(error, FLEET_ERROR_MAX, "%.150s",
              talk->context != NULL ? talk->context->errstr : "no memory");
