@@ -12,7 +12,7 @@
 #include <tidepool/site.h>
 #include <tidepool/status.h>
 
-enum { TIDE_LISTEN_INTERFACE = 3 }; /* raised whenever anything below changes */
+enum { TIDE_LISTEN_INTERFACE = 4 }; /* raised whenever anything below changes */
 
 /* What a client wants done; what it did not say is 0 or NULL. */
 typedef struct tide_listen_order {
@@ -33,6 +33,7 @@ typedef struct tide_listen_host {
     tide_status (*write_facts)(FILE *out);
     tide_status (*write_event)(FILE *out, const tide_event *event);
     tide_status (*write_profile)(FILE *out);
+    tide_status (*write_own)(FILE *out); /* without what was loaded */
     tide_status (*write_spec)(const tide_listen_order *site,
                               FILE *out); /* what is or would be compiled */
     tide_status (*write_tunable)(const tide_listen_order *order, FILE *out); /* as in facts */

@@ -18,6 +18,7 @@
 #include "jit/events/event.h"
 #include "jit/learn/background.h"
 #include "jit/stager/locate.h"
+#include "profiler/loaded.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
@@ -55,6 +56,7 @@ static const tide_listen_host listen_host = {.create_thread = tide_background_cr
                                              .write_facts = tide_facts_write,
                                              .write_event = tide_event_write,
                                              .write_profile = tide_profile_write,
+                                             .write_own = tide_profile_write_own,
                                              .write_spec = tide_listen_write_spec,
                                              .write_tunable = tide_listen_write_tunable,
                                              .obey = tide_listen_obey,

@@ -15,7 +15,8 @@
 /* From so many uses on, what is older counts half. */
 #define RECORDS_HEAVY (UINT64_C(1) << 20)
 
-static tide_tuned_set *records_known; /* guarded by the registry */
+/* Guarded by the registry. The second has what this process itself found of tunables that left. */
+static tide_tuned_set *records_known, *records_left;
 
 /* ---- one record --------------------------------------------------------------------------- */
 
@@ -82,30 +83,31 @@ static void records_add_candidate(tide_record_candidate *to, const tide_record_c
     to->uses = to->uses > RECORDS_HEAVY ? to->uses / 2 : to->uses;
 }
 
-/* What is pinned stays; else the fastest of those that were timed is chosen. */
+/* The choice of the higher state stands. Means tell little of it, since only what is chosen is still
+ * timed: the faster choice is taken only where two were settled differently. The newer pin counts. */
 static void records_add_to(tide_record *to, const tide_record *more)
 {
     if (to->state == TIDE_RECORD_KNOB) {
         to->value = more->value;
         return;
     }
-    const char *pinned =
-        more->state == TIDE_RECORD_PINNED ? more->candidates[more->choice].name : NULL;
     for (uint32_t i = 0; i < more->candidate_count; i++) {
         tide_record_candidate *one = records_candidate(to, more->candidates[i].name);
         if (one != NULL)
             records_add_candidate(one, &more->candidates[i]);
     }
-    if (to->state < more->state)
-        to->state = more->state;
-    for (uint32_t i = 0; i < to->candidate_count; i++) {
-        const tide_record_candidate *one = &to->candidates[i], *best = &to->candidates[to->choice];
-        if (pinned != NULL ? strcmp(one->name, pinned) == 0
-                           : to->state != TIDE_RECORD_PINNED && one->uses != 0 &&
-                                 (best->uses == 0 || one->ps < best->ps))
-            to->choice = i;
-    }
-    tide_assert(to->choice < to->candidate_count);
+    if (more->state == TIDE_RECORD_MEASURED || more->state < to->state)
+        return;
+    tide_assert(more->choice < more->candidate_count);
+    const tide_record_candidate *ours = &to->candidates[to->choice];
+    const tide_record_candidate *theirs =
+        records_candidate(to, more->candidates[more->choice].name);
+    if (theirs == NULL)
+        return;
+    bool faster = theirs->uses != 0 && (ours->uses == 0 || theirs->ps < ours->ps);
+    if (more->state > to->state || more->state == TIDE_RECORD_PINNED || faster)
+        to->choice = (uint32_t)(theirs - to->candidates);
+    to->state = more->state;
 }
 
 static tide_status records_append(tide_tuned_set *set, const tide_record *record, const char *call)
@@ -165,45 +167,77 @@ const tide_record *tide_records_known(const tide_tunable *tunable, uint64_t key)
     return tide_records_find(records_known, &like);
 }
 
-/* Figures that this process has; unless `own`, a candidate without one has those that were loaded. */
-static void records_of_row(const tide_tunable *tunable, const tide_tunable_row *row, bool own,
-                           tide_record *out)
+/* What this process has found of a row. */
+static void records_of_row(const tide_tuned *row, tide_record *out)
 {
-    tide_record_begin(out, tunable, row->key);
-    out->state = row->pinned    ? TIDE_RECORD_PINNED
-                 : row->settled ? TIDE_RECORD_SETTLED
-                                : TIDE_RECORD_MEASURED;
-    out->choice = row->choice;
-    out->candidate_count = row->candidate_count;
-    for (uint32_t i = 0; i < row->candidate_count; i++) {
-        const tide_candidate *from = &row->candidates[i];
+    tide_record_begin(out, row->of, row->key);
+    if (row->active == 1 && !row->loaded)
+        out->state = row->pinned ? TIDE_RECORD_PINNED : TIDE_RECORD_SETTLED;
+    out->choice = tide_tuned_choice(row);
+    out->candidate_count = row->of->variant_count;
+    for (uint32_t i = 0; i < out->candidate_count; i++) {
+        const tide_series *taken = &row->variants[i].taken;
         tide_record_candidate *to = &out->candidates[i];
-        records_copy_text(to->name, sizeof to->name, from->name);
-        if (own && from->loaded)
-            continue;
-        to->uses = from->uses;
-        to->ps =
-            (uint64_t)(from->ns < TIDE_RECORD_PS_MAX / 1e3 ? from->ns * 1e3 : TIDE_RECORD_PS_MAX);
-        to->error_ps = (uint64_t)(from->error_ns * 1e3);
+        records_copy_text(to->name, sizeof to->name, row->of->variants[i]);
+        to->uses = taken->count;
+        to->ps = (uint64_t)(taken->mean < TIDE_RECORD_PS_MAX / 1e3 ? taken->mean * 1e3
+                                                                   : TIDE_RECORD_PS_MAX);
+        to->error_ps = (uint64_t)(tide_series_error(taken) * 1e3);
         to->error_ps = to->error_ps < to->ps ? to->error_ps : to->ps;
     }
 }
 
-/* Adds what is known of a tunable; a knob only if it has another value than its own. */
+/* Adds what was loaded of the same variants. What this process has chosen stands, except for a pin. */
+static void records_add_loaded(tide_record *to, const tide_record *loaded)
+{
+    tide_assert(records_alike(to, loaded));
+    bool higher = loaded->state > to->state;
+    for (uint32_t i = 0; i < to->candidate_count; i++)
+        for (uint32_t k = 0; k < loaded->candidate_count; k++) {
+            if (strcmp(to->candidates[i].name, loaded->candidates[k].name) != 0)
+                continue;
+            records_add_candidate(&to->candidates[i], &loaded->candidates[k]);
+            if (!higher || k != loaded->choice)
+                continue;
+            to->state = loaded->state;
+            to->choice = i;
+        }
+}
+
+/* A knob counts if it has another value than its own, and among `own` ones than the loaded one. */
+static tide_status records_collect_knob(const tide_tunable *tunable, bool own, tide_tuned_set **to,
+                                        const char *call)
+{
+    tide_record record;
+    const tide_record *loaded = own ? tide_records_known(tunable, 0) : NULL;
+    tide_record_begin(&record, tunable, 0);
+    record.value = tide_tunable_value(tunable);
+    if (record.value == tunable->initial || (loaded != NULL && record.value == loaded->value))
+        return TIDE_OK;
+    return tide_records_add(to, &record, call);
+}
+
+/* Adds what is known of a tunable, or what this process itself has found of it, if that is anything. */
 static tide_status records_collect_one(const tide_tunable *tunable, bool own, tide_tuned_set **to,
                                        const char *call)
 {
-    tide_record record;
-    tide_tunable_row row;
     tide_status status = TIDE_OK;
-    if (tunable->variants == NULL) {
-        tide_record_begin(&record, tunable, 0);
-        record.value = tide_tunable_value(tunable);
-        return record.value != tunable->initial ? tide_records_add(to, &record, call) : TIDE_OK;
-    }
-    for (uint32_t i = 0; status == TIDE_OK && tide_tunable_row_get(tunable, i, &row); i++) {
-        records_of_row(tunable, &row, own, &record);
-        status = tide_records_add(to, &record, call);
+    if (tunable->variants == NULL)
+        return records_collect_knob(tunable, own, to, call);
+    for (uint32_t i = 0; status == TIDE_OK && i <= TIDE_TUNABLE_KEYS; i++) {
+        tide_record record;
+        const tide_tuned *row = tunable->rows[i];
+        if (row == NULL)
+            continue;
+        records_of_row(row, &record);
+        const tide_record *loaded = tide_records_known(tunable, row->key);
+        bool found = record.state != TIDE_RECORD_MEASURED;
+        for (uint32_t k = 0; k < record.candidate_count; k++)
+            found = found || record.candidates[k].uses != 0;
+        if (!own && loaded != NULL)
+            records_add_loaded(&record, loaded);
+        if (!own || found)
+            status = tide_records_add(to, &record, call);
     }
     return status;
 }
@@ -220,9 +254,18 @@ static bool records_superseded(const tide_record *record)
     return false;
 }
 
-static tide_status records_collect(tide_tuned_set **to, bool own, const char *call)
+static tide_status records_add_all(tide_tuned_set **to, const tide_tuned_set *from,
+                                   const char *call)
 {
     tide_status status = TIDE_OK;
+    for (uint32_t i = 0; status == TIDE_OK && from != NULL && i < from->count; i++)
+        status = tide_records_add(to, from->records[i], call);
+    return status;
+}
+
+static tide_status records_collect(tide_tuned_set **to, bool own, const char *call)
+{
+    tide_status status = own ? records_add_all(to, records_left, call) : TIDE_OK;
     for (const tide_tunable *at = tide_tunables_first(); at != NULL && status == TIDE_OK;
          at = at->next)
         status = records_collect_one(at, own, to, call);
@@ -239,6 +282,7 @@ static tide_status records_collect(tide_tuned_set **to, bool own, const char *ca
 void tide_records_keep(const tide_tunable *tunable)
 {
     tide_tuned_set *seen = NULL;
+    (void)records_collect_one(tunable, true, &records_left, "tide_tunable_leave");
     (void)records_collect_one(tunable, false, &seen, "tide_tunable_leave");
     for (uint32_t i = 0; seen != NULL && i < seen->count; i++) {
         tide_record *there = tide_records_find(records_known, seen->records[i]);
@@ -248,6 +292,19 @@ void tide_records_keep(const tide_tunable *tunable)
             (void)tide_records_add(&records_known, seen->records[i], "tide_tunable_leave");
     }
     tide_records_destroy(seen);
+}
+
+void tide_records_forget(const tide_tunable *tunable)
+{
+    tide_record like;
+    for (uint32_t i = records_left != NULL ? records_left->count : 0; i-- > 0;) {
+        tide_record *one = records_left->records[i];
+        tide_record_begin(&like, tunable, one->key);
+        if (!records_alike(&like, one))
+            continue;
+        records_left->records[i] = records_left->records[--records_left->count];
+        tide_os_free(one);
+    }
 }
 
 void tide_records_apply(tide_tunable *tunable)
@@ -270,11 +327,7 @@ static void records_load(tide_tuned_set *more)
 
 static tide_status records_copy(tide_tuned_set **to, const char *call)
 {
-    tide_status status = TIDE_OK;
-    for (uint32_t i = 0; status == TIDE_OK && records_known != NULL && i < records_known->count;
-         i++)
-        status = tide_records_add(to, records_known->records[i], call);
-    return status;
+    return records_add_all(to, records_known, call);
 }
 
 void tide_records_attach(void)

@@ -52,6 +52,9 @@ const tide_record *tide_records_known(const tide_tunable *tunable, uint64_t key)
 /* The tunable leaves: what it knows is kept for when it comes again. */
 void tide_records_keep(const tide_tunable *tunable);
 
+/* It was reset: what this process found of it before it left counts no longer. */
+void tide_records_forget(const tide_tunable *tunable);
+
 /* A knob that nobody has set takes the value that was loaded. */
 void tide_records_apply(tide_tunable *tunable);
 

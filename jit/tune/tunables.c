@@ -101,8 +101,10 @@ static tide_tuned *tunables_make_row(tide_tunable *tunable, uint64_t key)
         return row;
     for (uint32_t i = 0; i < tunable->variant_count; i++)
         if (strncmp(tunable->variants[i], known->candidates[known->choice].name,
-                    TIDE_TUNABLE_NAME_MAX) == 0)
+                    TIDE_TUNABLE_NAME_MAX) == 0) {
             tide_tuned_choose(row, i, known->state == TIDE_RECORD_PINNED);
+            row->loaded = true;
+        }
     return row;
 }
 
@@ -243,6 +245,7 @@ tide_status tide_tunable_reset(tide_tunable *tunable)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_tunable_reset", "it is NULL");
     tide_registry_lock();
     tunable->listed |= TIDE_TUNABLE_ANEW;
+    tide_records_forget(tunable);
     __atomic_store_n(&tunable->value, tunable->initial, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i <= TIDE_TUNABLE_KEYS; i++)
         if (tunable->rows[i] != NULL)

@@ -29,6 +29,7 @@ typedef struct tide_tuned {
     uint32_t active; /* atomic: how many they are; 1: it is chosen */
     uint32_t every;  /* atomic: of a chosen one, one use in so many is timed */
     bool pinned;
+    bool loaded;      /* what is chosen was loaded */
     uint64_t sampled; /* since the last judgement */
     tide_tuned_variant variants[];
 } tide_tuned;

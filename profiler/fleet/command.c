@@ -33,7 +33,7 @@ static void fleet_take(void *user, const char *text, size_t length)
     pulled->refused += !good;
 }
 
-/* Its profile, by its socket. */
+/* What it has seen itself, by its socket. */
 static int fleet_push_process(const char *pid, const fleet_url *url, const tool_options *options)
 {
     char path[40], id[FLEET_ID_MAX], error[FLEET_ERROR_MAX], member[40];
@@ -42,7 +42,7 @@ static int fleet_push_process(const char *pid, const fleet_url *url, const tool_
     int code = tool_client_open_named(&client, pid, options);
     if (code != TOOL_OK)
         return code;
-    code = tool_client_ask(&client, json_pack("{s:s}", "get", "profile"), &answer);
+    code = tool_client_ask(&client, json_pack("{s:s, s:b}", "get", "profile", "own", 1), &answer);
     const char *text = json_string_value(json_object_get(answer, "profile"));
     snprintf(path, sizeof path, "/proc/%d/exe", (int)client.pid);
     snprintf(member, sizeof member, "process %d", (int)client.pid);

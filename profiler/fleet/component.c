@@ -89,6 +89,13 @@ static void component_pull(void)
     component_set(&component_answers, good);
 }
 
+/* A profile of nothing would put one of something out of the store. Its second line is its last. */
+static bool component_is_empty(const char *text)
+{
+    const char *line = strchr(text, '\n');
+    return line == NULL || strncmp(line + 1, "end ", 4) == 0;
+}
+
 /* What has been seen, if that is more than was told. */
 static void component_push(char **told)
 {
@@ -97,7 +104,7 @@ static void component_push(char **told)
     FILE *out = tide_memory_stream_open(&text, &length);
     bool good = out != NULL && component_host->write_own(out) == TIDE_OK;
     good = tide_memory_stream_close(out, &text) && good;
-    if (!good || (*told != NULL && strcmp(*told, text) == 0)) {
+    if (!good || component_is_empty(text) || (*told != NULL && strcmp(*told, text) == 0)) {
         free(text);
         return;
     }

@@ -129,7 +129,11 @@ bool listen_request_answer(listen_client *client, const char *line, size_t lengt
     else if (request_is(request, "get", "facts"))
         good = request_write(client, NULL, NULL, listen_host->write_facts, NULL);
     else if (request_is(request, "get", "profile"))
-        good = request_write(client, NULL, NULL, listen_host->write_profile, "profile");
+        good = request_write(client, NULL, NULL,
+                             json_is_true(json_object_get(request, "own"))
+                                 ? listen_host->write_own
+                                 : listen_host->write_profile,
+                             "profile");
     else if (request_is(request, "get", "events") || request_is(request, "follow", "events"))
         good = request_events(client, request, request_is(request, "follow", "events"));
     else if (verb != NULL)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "jit/tune/test_hooks.h"
+#include "profiler/loaded.h"
 #include "tests/support.h"
 
 TIDE_VARIANTS(three, "three", "first", "second", "third");
@@ -131,6 +132,19 @@ static void noise_is_borne(void **state)
     assert_true(row.candidates[2].error_ns > 0);
 }
 
+/* Nor does one that comes before all else. */
+static void noise_at_first_is_borne(void **state)
+{
+    (void)state;
+    int noise = 0;
+    for (int i = 0; i < 2000; i++) {
+        uint64_t ns[] = {1000, noise < 2 ? 1000000 : 800, 1000};
+        noise += use(&three, 0, ns) == 1;
+    }
+    tide_tunable_row row = row_of(&three, 0);
+    assert_true(row.settled && row.choice == 1 && row.candidates[1].ns == 800);
+}
+
 static void equals_end_too(void **state)
 {
     (void)state;
@@ -189,14 +203,30 @@ static void knobs(void **state)
     assert_int_equal(tide_tunable_value(&knob), 10);
 }
 
-static char *profile(void)
+static char *written_by(tide_status (*write)(FILE *out))
 {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    assert_int_equal(tide_profile_write(out), TIDE_OK);
+    assert_int_equal(write(out), TIDE_OK);
     fclose(out);
     return text;
+}
+
+static char *profile(void)
+{
+    return written_by(tide_profile_write);
+}
+
+/* Has what this process itself has found these lines, or (NULL) nothing? */
+static void own_is(const char *lines)
+{
+    char *text = written_by(tide_profile_write_own);
+    if (lines == NULL)
+        assert_string_equal(text, "tidepool profile 1\nend 0\n");
+    else if (strstr(text, lines) == NULL)
+        fail_msg("no '%s' in %s", lines, text);
+    free(text);
 }
 
 static void load(const char *text)
@@ -242,6 +272,52 @@ static void merged_by_their_uses(void **state)
     assert_non_null(strstr(text, "candidate 40 2000 10 1 \"second\"\n"));
     assert_int_equal(use(&three, 1, (uint64_t[]){1, 1, 1}), 1);
     free(text);
+}
+
+/* Only the chosen one is still timed, so its mean tells nothing against the others'. */
+static void a_choice_outlives_its_mean(void **state)
+{
+    (void)state;
+    static const char loaded[] =
+        "tidepool profile 2\ntuned 1 1 \"three\" \"tune.c\"\ncandidate 60 1000000 0 1 \"first\"\n"
+        "candidate 60 1100000 0 0 \"second\"\ntuned 2 0 \"three\" \"tune.c\"\nend 0\n";
+    load(loaded);
+    assert_int_equal(use(&three, 1, (uint64_t[]){61000, 1, 1}), 0); /* cold */
+    char *text = profile();
+    assert_non_null(strstr(text, "tuned 1 1 \"three\""));
+    assert_non_null(strstr(text, "candidate 61 1983606 0 1 \"first\""));
+    assert_non_null(strstr(text, "candidate 60 1100000 0 0 \"second\""));
+    /* Added to what two others say, one of whom has chosen nothing, it stays, too. */
+    assert_int_equal(tide_profile_read(text, strlen(text), true), TIDE_OK);
+    load("tidepool profile 2\ntuned 1 0 \"three\" \"tune.c\"\ncandidate 9 9 0 0 \"second\"\nend "
+         "0\n");
+    assert_int_equal(tide_profile_read(text, strlen(text), true), TIDE_OK);
+    assert_int_equal(tide_profile_read(text, strlen(text), true), TIDE_OK);
+    free(text);
+    text = profile();
+    assert_non_null(strstr(text, " 1 \"first\""));
+    free(text);
+}
+
+static void what_was_loaded_is_not_its_own(void **state)
+{
+    (void)state;
+    own_is(NULL);
+    load("tidepool profile 2\nknob 99 \"knob\" \"tune.c\"\ntuned 1 1 \"three\" \"tune.c\"\n"
+         "candidate 60 1000 0 1 \"second\"\ntuned 2 2 \"three\" \"tune.c\"\n"
+         "candidate 60 1000 0 1 \"third\"\nend 0\n");
+    assert_int_equal(tide_tunable_value(&knob), 99);
+    assert_true(row_of(&three, 3).key == 0);
+    own_is(NULL);
+    assert_int_equal(use(&three, 1, (uint64_t[]){1, 7, 1}), 1);
+    assert_int_equal(use(&three, 2, (uint64_t[]){1, 1, 7}), 2);
+    own_is("tuned 1 0 \"three\" \"tune.c\"\ncandidate 0 0 0 0 \"first\"\ncandidate 1 7000 0 0 "
+           "\"second\"\n");
+    own_is("tuned 2 0 \"three\" \"tune.c\"\n");
+    assert_int_equal(tide_tunable_set(&knob, 98), TIDE_OK);
+    assert_int_equal(tide_tunable_pin(&three, 1, "second"), TIDE_OK);
+    own_is("knob 98 \"knob\" \"tune.c\"\n");
+    own_is("tuned 1 2 \"three\" \"tune.c\"\n");
 }
 
 static void bad_lines_are_refused(void **state)
@@ -293,11 +369,18 @@ static void a_module_that_comes_again_knows_what_it_knew(void **state)
     tide_tunable_set(&knob, 50);
     tide_tunable_leave(list, list + 2);
     assert_null(tide_tunable_find("three"));
+    own_is("tuned 7 1 \"three\" \"tune.c\"\n");
+    own_is("knob 50 \"knob\" \"tune.c\"\n");
     __atomic_store_n(&knob.value, knob.initial,
                      __ATOMIC_RELAXED); /* as it is when it is loaded anew */
     tide_tunable_enter(list, list + 2);
     assert_int_equal(tide_tunable_value(&knob), 50);
     assert_int_equal(use(&three, 7, (uint64_t[]){1, 1, 1}), 1);
+    own_is("tuned 7 1 \"three\" \"tune.c\"\n");
+    own_is("knob 50 \"knob\" \"tune.c\"\n");
+    assert_int_equal(tide_tunable_reset(&three), TIDE_OK);
+    assert_int_equal(tide_tunable_reset(&knob), TIDE_OK);
+    own_is(NULL);
 }
 
 static void a_tuner_has_its_pointer(void **state)
@@ -320,12 +403,15 @@ int main(void)
         cmocka_unit_test_setup(keys_are_apart, start),
         cmocka_unit_test_setup(keys_beyond_the_room_share_a_row, start),
         cmocka_unit_test_setup(noise_is_borne, start),
+        cmocka_unit_test_setup(noise_at_first_is_borne, start),
         cmocka_unit_test_setup(equals_end_too, start),
         cmocka_unit_test_setup(a_chosen_one_is_timed_seldom_if_it_is_short, start),
         cmocka_unit_test_setup(pinned_and_reset, start),
         cmocka_unit_test_setup(knobs, start),
         cmocka_unit_test_setup(profiles_have_them, start),
         cmocka_unit_test_setup(merged_by_their_uses, start),
+        cmocka_unit_test_setup(a_choice_outlives_its_mean, start),
+        cmocka_unit_test_setup(what_was_loaded_is_not_its_own, start),
         cmocka_unit_test_setup(bad_lines_are_refused, start),
         cmocka_unit_test_setup(a_module_that_comes_again_knows_what_it_knew, start),
         cmocka_unit_test_setup(a_tuner_has_its_pointer, start),
