@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tidepool/profile.h>
@@ -32,7 +33,7 @@ static void keep_save(void)
 }
 
 /* The path is made absolute: the program may change its folder before it exits. A file that cannot
- * be read is not replaced: it may be another version's, or no profile at all. */
+ * be read is not replaced: it may be another version's, or no profile at all. An empty one is new. */
 static void keep_load(void)
 {
     const char *named = secure_getenv("TIDEPOOL_PROFILE"); /* NULL under raised privileges */
@@ -46,7 +47,8 @@ static void keep_load(void)
     if (keep_path == NULL)
         return;
     tide_attach();
-    if (access(keep_path, F_OK) == 0 &&
+    struct stat file;
+    if (stat(keep_path, &file) == 0 && file.st_size != 0 &&
         !keep_worked(tide_profile_load(keep_path), "loaded, and not replaced at exit"))
         return;
     keep_process = getpid();

@@ -533,6 +533,12 @@ static const struct play {
 };
 enum { SCENES = sizeof scenes / sizeof *scenes };
 
+/* A process whose main is over lives as long as a thread of ThreadSanitizer's own, for ever. */
+static bool stays_for_ever(const struct play *one)
+{
+    return under_thread_sanitizer() && strncmp(one->name, "main_is_over", 12) == 0;
+}
+
 static void programs_end_well_whatever_learning_does(void **state)
 {
     (void)state;
@@ -543,7 +549,7 @@ static void programs_end_well_whatever_learning_does(void **state)
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     assert_non_null(mkdtemp(folder));
     for (unsigned i = 0; i < SCENES; i++)
-        for (unsigned times = 0; times < 3; times++)
+        for (unsigned times = 0; times < 3 && !stays_for_ever(&scenes[i]); times++)
             play(scenes[i].name, scenes[i].status);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
