@@ -264,6 +264,7 @@ static void declared_types_are_saved_each_once_in_order(void **state)
     expect_ok(tide_site_declare(site, types, 5));
     expect_plan(site, TIDE_TIER_TABLE, false, 3);
     tide_site_information info = info_of(site);
+    assert_true(info.declared);
     assert_int_equal(info.types[0], TIDE_I32);
     assert_int_equal(info.types[1], TIDE_F64);
     assert_int_equal(info.types[2], TIDE_I8);
@@ -274,6 +275,7 @@ static void declared_types_are_saved_each_once_in_order(void **state)
     expect_plan(site, TIDE_TIER_TABLE, false, 1);
     expect_ok(tide_site_reset(site));
     expect_plan(site, TIDE_TIER_FULL, false, 0);
+    assert_false(info_of(site).declared);
 }
 
 static void enter_and_leave(tide_site *site, tide_pool *pool, tide_tier tier)

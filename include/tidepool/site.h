@@ -37,6 +37,7 @@ typedef struct tide_site_information {
     tide_tier tier; /* of the plan in force */
     bool pinned;
     bool observed;                    /* a window is open: its uses are counted now               */
+    bool declared;                    /* what it is used for was declared, and is not learned     */
     uint32_t type_count;              /* of the plan in force                                     */
     tide_type types[TIDE_SITE_TYPES]; /* the first of these; keys from TIDE_KEY_FIRST on      */
     uint64_t uses;                    /* in all, counted; never below `samples`                   */

@@ -162,6 +162,7 @@ static bool facts_write_site(tide_site *site, void *user)
     tide_json_text(json, "tier", tide_tier_name(info.tier));
     tide_json_flag(json, "pinned", info.pinned);
     tide_json_flag(json, "observed", info.observed);
+    tide_json_flag(json, "declared", info.declared);
     tide_json_count(json, "generation", info.generation);
     facts_write_types(json, &info);
     facts_write_shapes(json, &info);

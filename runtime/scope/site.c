@@ -312,6 +312,7 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
         .kind = site->kind,
         .tier = plan->tier,
         .pinned = site->record != NULL && site->record->pinned,
+        .declared = site->record != NULL && tide_site_declared(site->record),
         .type_count = plan->type_count,
         .reason = "",
         .reason_code = "",
