@@ -2,10 +2,11 @@
 /* The service's face: HTTP with JSON. Nothing that comes is believed: bodies, connections and times
  * have limits, what changes something wants the token, and every error is a problem document (RFC
  * 9457). What is only looked at comes from the last look at the workers, so that readers cost the
- * workers nothing. */
+ * workers nothing; but who reads the profile asks each of them. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,10 @@ static struct MHD_Daemon *http_daemon;
 static const char *http_token, *http_profile;
 static int http_followers; /* atomic */
 static bool http_ends;     /* atomic */
+
+/* Over the profile that the library has loaded, in which texts are merged and checked. */
+static pthread_mutex_t http_profile_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool http_profile_is_put; /* the file has what a client put there */
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
@@ -175,26 +180,27 @@ static enum MHD_Result http_site(struct MHD_Connection *connection, const char *
 static enum MHD_Result http_metrics(struct MHD_Connection *connection)
 {
     char text[1000];
-    static const char *const verdicts[] = {"kept", "rolled back", "not tried"};
+    static const char *const verdicts[] = {"kept", "rolled back", "not undone", "not tried"};
     json_t *list = workers_seen();
     size_t at = (size_t)snprintf(
         text, sizeof text,
         "# TYPE tuner_workers gauge\ntuner_workers %zu\n"
         "# TYPE tuner_running gauge\ntuner_running %d\n# TYPE tuner_changes gauge\n",
         json_array_size(list), tune_running());
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "tuner_changes{verdict=\"%s\"} %llu\n",
                                verdicts[i], (unsigned long long)journal_count(verdicts[i]));
     json_decref(list);
     return http_answer(connection, 200, "text/plain; version=0.0.4", text, at);
 }
 
-/* What all workers have learned, merged by the library. */
-static enum MHD_Result http_get_profile(struct MHD_Connection *connection)
+/* Loads what all workers have learned, merged by the library, whose profile is locked. False: they
+ * have none. */
+static bool http_load_learned(void)
 {
     json_t *list = workers_seen(), *one, *request = json_pack("{s:s}", "get", "profile");
-    char *text = NULL, error[200];
-    size_t i, length = 0;
+    char error[200];
+    size_t i;
     bool gone, first = true;
     json_array_foreach(list, i, one)
     {
@@ -207,9 +213,23 @@ static enum MHD_Result http_get_profile(struct MHD_Connection *connection)
     }
     json_decref(list);
     json_decref(request);
-    FILE *out = first ? NULL : open_memstream(&text, &length);
+    return !first;
+}
+
+bool http_recall_profile(void)
+{
+    return http_profile_is_put ? tide_profile_load(http_profile) == TIDE_OK : http_load_learned();
+}
+
+static enum MHD_Result http_get_profile(struct MHD_Connection *connection)
+{
+    char *text = NULL;
+    size_t length = 0;
+    pthread_mutex_lock(&http_profile_lock);
+    FILE *out = http_load_learned() ? open_memstream(&text, &length) : NULL;
     bool good = out != NULL && tide_profile_write(out) == TIDE_OK;
     good = out != NULL && fclose(out) == 0 && good;
+    pthread_mutex_unlock(&http_profile_lock);
     enum MHD_Result result =
         good ? http_answer(connection, 200, "text/plain; charset=utf-8", text, length)
              : http_not_found(connection, "no worker has a profile");
@@ -287,7 +307,7 @@ static enum MHD_Result http_events(struct MHD_Connection *connection)
         free(follower);
         return http_problem(connection, 503, "Service Unavailable", "too many follow: 8 at most");
     }
-    follower->told = last != NULL ? strtoull(last, NULL, 10) : 0;
+    follower->told = last != NULL ? journal_known(strtoull(last, NULL, 10)) : 0;
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, 1 << 16, http_follow, follower, http_follow_end);
     if (response == NULL) {
@@ -414,18 +434,23 @@ static enum MHD_Result http_put_setting(struct MHD_Connection *connection, const
                     : http_problem(connection, 422, "Refused", error);
 }
 
-/* The profile with which workers begin that are started from now on. */
+/* The profile with which workers begin when the service is started again. */
 static enum MHD_Result http_put_profile(struct MHD_Connection *connection, const http_body *body)
 {
     if (http_profile == NULL)
         return http_problem(connection, 409, "Conflict",
                             "the service was started without --profile");
-    if (body->count == 0 || tide_profile_read(body->bytes, body->count, false) != TIDE_OK)
-        return http_problem(connection, 422, "Refused",
-                            body->count == 0 ? "no text" : tide_error_message());
-    if (tide_profile_save(http_profile) != TIDE_OK)
-        return http_problem(connection, 500, "Internal Server Error", tide_error_message());
-    return http_json(connection, 200, json_pack("{s:i}", "bytes", (int)body->count));
+    if (body->count == 0)
+        return http_problem(connection, 422, "Refused", "no text");
+    pthread_mutex_lock(&http_profile_lock);
+    bool good = tide_profile_read(body->bytes, body->count, false) == TIDE_OK;
+    bool saved = good && tide_profile_save(http_profile) == TIDE_OK;
+    http_profile_is_put = http_profile_is_put || saved;
+    pthread_mutex_unlock(&http_profile_lock);
+    if (!good)
+        return http_problem(connection, 422, "Refused", tide_error_message());
+    return saved ? http_json(connection, 200, json_pack("{s:i}", "bytes", (int)body->count))
+                 : http_problem(connection, 500, "Internal Server Error", tide_error_message());
 }
 
 static enum MHD_Result http_tune(struct MHD_Connection *connection, const json_t *body)

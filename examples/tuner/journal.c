@@ -8,7 +8,7 @@
 
 #include "service.h"
 
-enum { KEPT = 512, MOST = 64 };
+enum { KEPT = 512 };
 
 static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t journal_grew = PTHREAD_COND_INITIALIZER;
@@ -43,10 +43,18 @@ json_t *journal_after(uint64_t since, int wait_ms)
         continue;
     uint64_t from =
         journal_last > KEPT && since < journal_last - KEPT ? journal_last - KEPT : since;
-    for (uint64_t i = from + 1; i <= journal_last && i <= from + MOST; i++)
+    for (uint64_t i = from + 1; i <= journal_last; i++)
         json_array_append_new(list, json_deep_copy(journal_entries[i % KEPT]));
     pthread_mutex_unlock(&journal_lock);
     return list;
+}
+
+uint64_t journal_known(uint64_t number)
+{
+    pthread_mutex_lock(&journal_lock);
+    uint64_t known = number <= journal_last ? number : 0;
+    pthread_mutex_unlock(&journal_lock);
+    return known;
 }
 
 uint64_t journal_count(const char *verdict)

@@ -12,6 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/profile.h>
+#include <tidepool/status.h>
+
 #include "service.h"
 
 enum { STARTED_MAX = 16, LOOK_MS = 250 };
@@ -146,7 +149,12 @@ int main(int count, char **args)
         continue;
     tune_stop();
     http_stop();
+    bool keeps = options.profile != NULL && http_recall_profile();
     workers_stop();
     main_end_workers(children, options.count);
+    if (keeps && tide_profile_save(options.profile) != TIDE_OK) {
+        fprintf(stderr, "tuner: %s\n", tide_error_message());
+        return 1;
+    }
     return 0;
 }

@@ -63,8 +63,11 @@ def main():
                     for name, knob in knobs.items()})
         return worker.cost()
 
-    study.optimize(objective, n_trials=options.trials)
-    worker.set(study.best_params)
+    try:
+        study.optimize(objective, n_trials=options.trials)
+    finally:  # also where a request failed or somebody interrupts it
+        ended = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.COMPLETE]
+        worker.set(study.best_params if ended else start)
     print(json.dumps({"best": study.best_params, "ns": study.best_value, "before_ns": study.trials[0].value}))
 
 

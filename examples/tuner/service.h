@@ -49,14 +49,22 @@ void tune_stop(void); /* waits; what is on trial is taken back */
 /* Takes the entry over, and numbers it. */
 void journal_add(json_t *entry);
 
-/* Entries after `since`, at most `most`; waits up to so long for one. A new reference. */
+/* Entries after `since`; waits up to so long for one. A new reference. */
 json_t *journal_after(uint64_t since, int wait_ms);
+
+/* The number; 0 where no entry has had it yet: it is one of an earlier service. */
+uint64_t journal_known(uint64_t number);
 uint64_t journal_count(const char *verdict);
 
 /* ---- http.c ---- */
 
 bool http_start(const char *address, uint16_t port, const char *token, const char *profile);
 void http_stop(void);
+
+/* Once http_stop has returned: loads into this process what is to be in the profile's file, which
+ * each worker overwrites when it ends: what a client has put there, else what all workers have
+ * learned. False: there is nothing. */
+bool http_recall_profile(void);
 uint16_t http_port(void);
 
 extern const char tuner_page[]; /* page.html */

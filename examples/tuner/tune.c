@@ -12,14 +12,14 @@
 
 #include "service.h"
 
-enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20, VALUES = 8 };
+enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20, VALUES = 8, NAME_ROOM = 1024 };
 
 #define TUNE_CONFIDENCE 1.96 /* standard errors: 95 % */
 
 typedef struct tune_run {
     pid_t worker, control;
     bool lost; /* one of the two is gone: nothing more is tried */
-    char only[64], objective[64];
+    char only[NAME_ROOM], objective[NAME_ROOM];
 } tune_run;
 
 typedef struct tune_figure {
@@ -140,7 +140,7 @@ static bool tune_wins(const tune_figure f[4], char why[200])
 static bool tune_try(tune_run *run, const tune_change *change)
 {
     tune_figure figures[4];
-    char why[200], error[200] = "";
+    char why[200] = "the objective was not measured often enough after it", error[200], text[430];
     if (run->lost || tune_is_ended())
         return false;
     if (!tune_measure(run, &figures[0], &figures[1])) {
@@ -148,17 +148,16 @@ static bool tune_try(tune_run *run, const tune_change *change)
                   NULL);
         return false;
     }
-    bool applied = tune_send(run->worker, change->apply, error);
+    bool applied = tune_send(run->worker, change->apply, why);
     bool measured = applied && tune_measure(run, &figures[2], &figures[3]);
     if (measured && tune_wins(figures, why)) {
         tune_tell(run, change->what, "kept", why, figures);
         return true;
     }
-    (void)tune_send(run->worker, change->undo, error);
-    tune_tell(run, change->what, "rolled back",
-              measured  ? why
-              : applied ? "the objective was not measured often enough after it"
-                        : error,
+    bool undone = tune_send(run->worker, change->undo, error);
+    snprintf(text, sizeof text, "%s%s%s", why,
+             undone ? "" : "; taking it back failed: ", undone ? "" : error);
+    tune_tell(run, change->what, undone ? "rolled back" : "not undone", text,
               measured ? figures : NULL);
     return false;
 }
@@ -241,7 +240,8 @@ static void tune_variants(tune_run *run, const json_t *tunable)
     }
 }
 
-/* A site that somebody pinned, or declared types of: is it better off by itself? */
+/* A site that somebody pinned, or declared types of: is it better off by itself? One that learned its
+ * types is left alone: nothing would bring back what a reset takes. */
 static void tune_site(tune_run *run, const json_t *site)
 {
     json_t *id = json_object_get(site, "id"), *types = json_object_get(site, "types");
@@ -249,14 +249,16 @@ static void tune_site(tune_run *run, const json_t *site)
     const char *tier = json_string_value(json_object_get(site, "tier"));
     const char *kind = json_string_value(json_object_get(site, "kind"));
     char what[200];
+    if (id == NULL || name == NULL || tier == NULL || kind == NULL)
+        return;
     if (json_is_true(json_object_get(site, "pinned"))) {
         snprintf(what, sizeof what, "site %.60s no longer pinned to %.20s", name, tier);
         (void)tune_try_one(run, json_pack("{s:s, s:O}", "do", "unpin", "site", id),
                            json_pack("{s:s, s:O, s:s}", "do", "pin", "site", id, "tier", tier),
                            what);
-    } else if (strcmp(tier, "table") == 0 && strcmp(kind, "scope") == 0 &&
-               json_array_size(types) != 0) {
-        snprintf(what, sizeof what, "site %.60s, declared or learned for %zu types, anew", name,
+    } else if (json_is_true(json_object_get(site, "declared")) && strcmp(tier, "table") == 0 &&
+               strcmp(kind, "scope") == 0 && json_array_size(types) != 0) {
+        snprintf(what, sizeof what, "site %.60s, declared for %zu types, anew", name,
                  json_array_size(types));
         (void)tune_try_one(
             run, json_pack("{s:s, s:O}", "do", "reset", "site", id),
@@ -346,8 +348,9 @@ static void tune_find_objective(const json_t *facts, char *out, size_t room)
     json_array_foreach(json_object_get(facts, "tunables"), i, one)
     {
         const char *kind = json_string_value(json_object_get(one, "kind"));
-        if (out[0] == '\0' && kind != NULL && strcmp(kind, "measured") == 0)
-            snprintf(out, room, "%s", json_string_value(json_object_get(one, "name")));
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (out[0] == '\0' && name != NULL && kind != NULL && strcmp(kind, "measured") == 0)
+            snprintf(out, room, "%s", name);
     }
 }
 
@@ -404,6 +407,11 @@ static bool tune_prepare(tune_run *run, char error[200])
 bool tune_begin(pid_t worker, pid_t control, const char *only, const char *objective,
                 char error[200])
 {
+    if ((only != NULL && strlen(only) >= NAME_ROOM) ||
+        (objective != NULL && strlen(objective) >= NAME_ROOM)) {
+        snprintf(error, 200, "a name is longer than %d bytes", NAME_ROOM - 1);
+        return false;
+    }
     tune_run *run = calloc(1, sizeof *run);
     if (run == NULL)
         return false;

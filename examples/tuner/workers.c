@@ -16,6 +16,8 @@
 
 #include "service.h"
 
+enum { PATIENCE_US = 2000000 }; /* of a whole exchange */
+
 static pthread_mutex_t workers_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t workers_stopped = PTHREAD_COND_INITIALIZER;
 static json_t *workers_list; /* [{"pid", "facts"}] */
@@ -34,10 +36,37 @@ static void workers_folder(char *out, size_t room)
         snprintf(out, room, "/tmp/tidepool-%d", (int)getuid());
 }
 
-/* A connected socket, or -1. */
-static int workers_connect(pid_t pid)
+static int64_t workers_now_us(void)
 {
-    static const struct timeval patience = {.tv_sec = 2};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+/* What comes next may take until then. False: it is too late. */
+static bool workers_wait_until(int number, int64_t deadline_us)
+{
+    int64_t left = deadline_us - workers_now_us();
+    struct timeval patience = {.tv_sec = left / 1000000, .tv_usec = left % 1000000};
+    return left > 0 &&
+           setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+           setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0;
+}
+
+/* Who listens there is a process of this user, or root's, and the one whose name it is (0: it has no
+ * number here): in /tmp anybody may make the folder. */
+static bool workers_is_of(int number, pid_t pid)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(number, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0) &&
+           (peer.pid == pid || peer.pid == 0);
+}
+
+/* A connected socket, or -1. */
+static int workers_connect(pid_t pid, int64_t deadline_us)
+{
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char folder[80];
     workers_folder(folder, sizeof folder);
@@ -45,33 +74,32 @@ static int workers_connect(pid_t pid)
     int number = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (number < 0)
         return -1;
-    (void)setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    (void)setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(number, (struct sockaddr *)&address, sizeof address) == 0)
+    if (workers_wait_until(number, deadline_us) &&
+        connect(number, (struct sockaddr *)&address, sizeof address) == 0 &&
+        workers_is_of(number, pid))
         return number;
     close(number);
     return -1;
 }
 
-static bool workers_send(int number, const char *bytes, size_t count)
+static bool workers_send(int number, const char *bytes, size_t count, int64_t deadline_us)
 {
-    while (count > 0) {
+    while (count > 0 && workers_wait_until(number, deadline_us)) {
         ssize_t sent = send(number, bytes, count, MSG_NOSIGNAL);
         if (sent <= 0)
             return false;
         bytes += sent;
         count -= (size_t)sent;
     }
-    return true;
+    return count == 0;
 }
 
-/* A line, to be freed; NULL: none came. Each piece may take its two seconds, all of them ten. */
-static char *workers_read_line(int number, size_t *length)
+/* A line, to be freed; NULL: none came. */
+static char *workers_read_line(int number, size_t *length, int64_t deadline_us)
 {
     size_t room = 1 << 16, have = 0;
     char *line = malloc(room);
-    time_t last = time(NULL) + 10;
-    while (line != NULL && have < ANSWER_MAX && time(NULL) < last) {
+    while (line != NULL && have < ANSWER_MAX && workers_wait_until(number, deadline_us)) {
         ssize_t got = recv(number, line + have, room - have, 0);
         if (got <= 0)
             break;
@@ -91,13 +119,13 @@ static char *workers_read_line(int number, size_t *length)
 }
 
 /* The reference is the caller's; NULL with a text. */
-static json_t *workers_exchange(int number, json_t *request, char error[200])
+static json_t *workers_exchange(int number, json_t *request, int64_t deadline_us, char error[200])
 {
     size_t length = 0;
     char *text = json_dumps(request, JSON_COMPACT);
-    bool sent =
-        text != NULL && workers_send(number, text, strlen(text)) && workers_send(number, "\n", 1);
-    char *line = sent ? workers_read_line(number, &length) : NULL;
+    bool sent = text != NULL && workers_send(number, text, strlen(text), deadline_us) &&
+                workers_send(number, "\n", 1, deadline_us);
+    char *line = sent ? workers_read_line(number, &length, deadline_us) : NULL;
     json_t *answer = line != NULL ? json_loadb(line, length, 0, NULL) : NULL;
     if (answer == NULL)
         snprintf(error, 200, "no answer");
@@ -108,12 +136,14 @@ static json_t *workers_exchange(int number, json_t *request, char error[200])
 
 json_t *workers_ask(pid_t pid, json_t *request, char error[200], bool *gone)
 {
-    int number = workers_connect(pid);
+    int64_t deadline_us = workers_now_us() + PATIENCE_US;
+    int number = workers_connect(pid, deadline_us);
     *gone = number < 0;
-    snprintf(error, 200, "no worker has the number %d", (int)pid);
-    if (number < 0)
+    if (number < 0) {
+        snprintf(error, 200, "no worker has the number %d", (int)pid);
         return NULL;
-    json_t *answer = workers_exchange(number, request, error);
+    }
+    json_t *answer = workers_exchange(number, request, deadline_us, error);
     close(number);
     const char *refused = json_string_value(json_object_get(answer, "error"));
     if (refused == NULL)
