@@ -117,6 +117,7 @@ static void locked_work(tide_pool *pool, tide_site *known)
     locked_use_buffers(tide_buffers_create(NULL, NULL));
     pthread_barrier_wait(&locked_filtered);
     locked_use_buffers(locked_buffers);
+    CHILD_MUST(pthread_join(other, NULL) == 0);
     CHILD_MUST(tide_step() == TIDE_OK && tide_settle(0) == TIDE_OK);
     CHILD_MUST(tide_background_start() == TIDE_ERROR_STATE && !tide_background_running());
     CHILD_MUST(tide_listen(NULL) == TIDE_ERROR_STATE);
