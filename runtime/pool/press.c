@@ -148,8 +148,13 @@ PRESS_SAMPLES static void press_set_seized(tide_pool *pool, bool seized)
 static bool press_may(const tide_pool_core *core)
 {
     return core->device == &tide_device_host && core->hook == NULL && core->buffers == NULL &&
-           tide_setting_get(TIDE_SETTING_locked) == 0 && !tide_shim_schedules() && !core->careful &&
-           !core->lost && tide_figure(&core->memory.bytes_held) != 0;
+           !core->careful && !core->lost && tide_figure(&core->memory.bytes_held) != 0;
+}
+
+/* Can the system be asked, and does its answer mean something? */
+static bool press_can_ask(void)
+{
+    return tide_setting_get(TIDE_SETTING_locked) == 0 && !tide_shim_schedules();
 }
 
 /* Steps 2 to 6. */
@@ -166,7 +171,8 @@ static size_t press_other(tide_pool *pool, size_t bytes)
 {
     size_t gone = 0;
     tide_assert(tide_registry_held());
-    if (!press_may(pool->core) || !press_is_idle(pool)) /* the pool of a busy thread stays open */
+    if (!press_may(pool->core) || !press_can_ask() ||
+        !press_is_idle(pool)) /* busy ones stay open */
         return 0;
     press_set_seized(pool, true);
     if (press_proves(pool)) {
