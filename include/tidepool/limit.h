@@ -45,10 +45,11 @@ typedef struct tide_limit_options {
  * is none), what nobody uses goes back before anything is refused: the slot that is replaced by a
  * larger one, then other free slots of the same pool; unless it is the pool's own limit, then the
  * free slots of other pools that are idle, no more than is missing, and then the caches of buffers,
- * whole. An idle pool is one whose owner is at the root and asleep in a system call, or is the thread
- * that wants the memory. So a signal handler must not wait for anything on top of code that uses a
- * pool (sigsuspend, as collectors stop threads): with TIDEPOOL_LOCKED=1 no other thread's pool is
- * touched. Pools with a check level, a hook or buffers of their own are left alone. */
+ * instance by instance until it is enough. An idle pool is one whose owner is at the root and asleep
+ * in a system call, or is the thread that wants the memory. So a signal handler must not wait for
+ * anything on top of code that uses a pool (sigsuspend, as collectors stop threads): with
+ * TIDEPOOL_LOCKED=1 no other thread's pool is touched. Pools with a check level, a hook or buffers of
+ * their own are left alone. */
 
 /* Sets both limits; NULL: none. What is held already stays, however much it is. Other threads may
  * see the new bytes together with the old function for a moment, so set a function before others

@@ -209,9 +209,11 @@ static int background_start(bool by_program)
 {
     int error = 0;
     tide_attach();
-    if (tide_round_is_over() || tide_locked_down())
-        return ECANCELED;
     tide_lock_take(&background_lock);
+    if (tide_round_is_over() || tide_locked_down()) { /* tide_lock_down comes by this lock */
+        tide_lock_let_go(&background_lock);
+        return ECANCELED;
+    }
     if (by_program) {
         background.refused = false;
         background.ordered = true;

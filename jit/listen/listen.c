@@ -10,8 +10,7 @@
 #include <tidepool/listen.h>
 #include <tidepool/profile.h>
 
-#include <dlfcn.h>
-#include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,7 +22,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
-#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -62,6 +60,8 @@ static const tide_listen_host listen_host = {.create_thread = tide_background_cr
                                              .obey = tide_listen_obey,
                                              .message = tide_error_message};
 
+_Static_assert(offsetof(tide_listen_component, interface) == 0, "tide_locate_table looks there");
+
 #ifdef TIDEPOOL_STATIC
 /* A program may have it linked in. */
 extern const tide_listen_component tide_listen_table __attribute__((weak));
@@ -70,24 +70,12 @@ extern const tide_listen_component tide_listen_table __attribute__((weak));
 /* NULL with a line in `error`. It stays loaded. */
 static const tide_listen_component *listen_load(char *error, size_t room)
 {
-    char path[PATH_MAX];
 #ifdef TIDEPOOL_STATIC
     if (&tide_listen_table != NULL)
         return &tide_listen_table;
 #endif
-    if (!tide_locate_component("libtidepool-listen.so", path, sizeof path)) {
-        snprintf(error, room, "no libtidepool-listen.so beside the library or on its run path");
-        return NULL;
-    }
-    tide_lock_assert_none();
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    const tide_listen_component *found = module != NULL ? dlsym(module, "tide_listen_table") : NULL;
-    if (found == NULL)
-        snprintf(error, room, "%.200s", dlerror());
-    if (found == NULL || found->interface == TIDE_LISTEN_INTERFACE)
-        return found;
-    snprintf(error, room, "%.160s is of another version of the library", path);
-    return NULL;
+    return tide_locate_table("libtidepool-listen.so", "tide_listen_table", TIDE_LISTEN_INTERFACE,
+                             error, room);
 }
 
 /* ---- beginning and ending ----------------------------------------------------------------- */

@@ -210,6 +210,25 @@ bool tide_locate_component(const char *name, char *path, size_t room)
 #endif
 }
 
+const void *tide_locate_table(const char *name, const char *table, uint32_t interface, char *error,
+                              size_t room)
+{
+    char path[PATH_MAX];
+    if (!tide_locate_component(name, path, sizeof path)) {
+        snprintf(error, room, "no %s beside the library or on its run path", name);
+        return NULL;
+    }
+    tide_lock_assert_none();
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const uint32_t *found = module != NULL ? dlsym(module, table) : NULL;
+    if (found == NULL)
+        snprintf(error, room, "%.200s", dlerror());
+    if (found == NULL || *found == interface)
+        return found;
+    snprintf(error, room, "%.160s is of another version of the library", path);
+    return NULL;
+}
+
 bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room)
 {
     const tide_locate_environment *said = tide_locate_environment_get();

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { TIDE_LOCATE_LIST = 16384, TIDE_LOCATE_PATH = 4096, TIDE_LOCATE_FOLDER = 256 };
 
@@ -39,5 +40,11 @@ bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room)
 /* The same for a part of the library that is loaded when it is wanted: beside the library, on its
  * run path, where this build installs libraries. The environment has no say. */
 bool tide_locate_component(const char *name, char *path, size_t room);
+
+/* Loads such a part and returns its table of that name, which begins with the number of the interface
+ * that it was made for. It stays loaded. NULL with a line in `error`: there is none, or for another
+ * number. Nothing is locked. */
+const void *tide_locate_table(const char *name, const char *table, uint32_t interface, char *error,
+                              size_t room);
 
 #endif

@@ -3,8 +3,7 @@
 #define _GNU_SOURCE
 #include "jit/tune/fleet.h"
 
-#include <dlfcn.h>
-#include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,29 +15,11 @@
 #include "profiler/loaded.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/hooks.h"
-#include "runtime/base/lock.h"
+
+_Static_assert(offsetof(tide_fleet_component, interface) == 0, "tide_locate_table looks there");
 
 static const tide_fleet_component *fleet_component; /* set once; NULL: none has begun */
 static pid_t fleet_process;                         /* a forked child has no part in it */
-
-/* NULL with a line in `error`. It stays loaded. */
-static const tide_fleet_component *fleet_load(char *error, size_t room)
-{
-    char path[PATH_MAX];
-    if (!tide_locate_component("libtidepool-fleet.so", path, sizeof path)) {
-        snprintf(error, room, "no libtidepool-fleet.so beside the library or on its run path");
-        return NULL;
-    }
-    tide_lock_assert_none();
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    const tide_fleet_component *found = module != NULL ? dlsym(module, "tide_fleet_table") : NULL;
-    if (found == NULL)
-        snprintf(error, room, "%.200s", dlerror());
-    if (found == NULL || found->interface == TIDE_FLEET_INTERFACE)
-        return found;
-    snprintf(error, room, "%.160s is of another version of the library", path);
-    return NULL;
-}
 
 static void fleet_at_exit(void)
 {
@@ -58,7 +39,8 @@ static void fleet_begin_once(void)
         return;
     tide_attach();
     host.version = tide_version();
-    const tide_fleet_component *found = fleet_load(error, sizeof error);
+    const tide_fleet_component *found = tide_locate_table(
+        "libtidepool-fleet.so", "tide_fleet_table", TIDE_FLEET_INTERFACE, error, sizeof error);
     if (found == NULL || !found->begin(&host, url, error, sizeof error)) {
         fprintf(stderr, "tidepool: TIDEPOOL_FLEET is not used: %s\n", error);
         return;

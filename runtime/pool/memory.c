@@ -244,7 +244,7 @@ static bool memory_make_room(tide_pool *pool, const tide_memory_want *want, tide
     size_t missing = tide_budget_missing(device, status, want->bytes);
     bool enough = status == TIDE_ERROR_LIMIT ||
                   core->memory.bytes_held - memory_live_bytes(core) >= want->bytes;
-    if (missing != 0 && enough && want->slot != NULL &&
+    if (missing != 0 && enough && want->slot != NULL && device == core->device &&
         tide_pool_press(pool, want->row, want->slot, missing) != 0)
         return true;
     if (want->buffer != NULL)

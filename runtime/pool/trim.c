@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Free memory given back, by the owner or because others ask: all of it (trim), what far exceeds its use since the last time
- * (compact), or, when the library does it by itself in passes, what was not used lately and what
- * far exceeds its use lately. Steps of a loop may take turns, so what a slot was asked for lately
- * is the most of several passes.
+/* Free memory given back, by the owner or because others ask: all of it (trim), what far exceeds its
+ * use since the last time (compact), or, when the library does it by itself in passes, what was not
+ * used lately and what far exceeds its use lately. Steps of a loop may take turns, so what a slot was
+ * asked for lately is the most of several passes.
  * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
 #include <tidepool/upkeep.h>
 

@@ -8,6 +8,7 @@
 
 typedef struct trimming {
     tide_buffers *buffers;
+    const tide_device *device; /* whose memory goes; NULL: of all */
     uint64_t now, ticks;
     bool wait;
     uint32_t going; /* a list */
@@ -77,24 +78,41 @@ static void trim_old(trimming *t, unsigned key, unsigned bucket)
         tide_depot_close_gap(buffers, depot, bucket, stay, at);
 }
 
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
+static bool trim_goes(const trimming *t, unsigned key)
 {
-    trimming t = {.buffers = buffers, .ticks = ticks, .wait = wait, .going = TIDE_NO_RECORD};
+    return t->device == NULL || tide_hand_over_device_of(t->buffers, key) == t->device;
+}
+
+static tide_trim_summary trim_of(tide_buffers *buffers, const tide_device *device, uint64_t ticks,
+                                 bool wait)
+{
+    trimming t = {.buffers = buffers,
+                  .device = device,
+                  .ticks = ticks,
+                  .wait = wait,
+                  .going = TIDE_NO_RECORD};
     if (buffers->kept && !__atomic_load_n(&buffers->ending, __ATOMIC_RELAXED))
         return t.summary;
     tide_lock_take(&buffers->mutex);
     t.now = tide_buffers_now();
     tide_magazines_stop(buffers);
-    trim_cells(&t);
+    if (trim_goes(&t, buffers->key))
+        trim_cells(&t);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
-        for (unsigned b = 0; buffers->depot[key] != NULL && b < TIDE_BUCKETS; b++)
+        for (unsigned b = 0; buffers->depot[key] != NULL && trim_goes(&t, key) && b < TIDE_BUCKETS;
+             b++)
             trim_old(&t, key, b);
-    if (t.held == 0 && buffers->bytes_cached == 0)
+    if (trim_goes(&t, buffers->key) && t.held == 0 && buffers->bytes_cached == 0)
         trim_rest(buffers);
     tide_magazines_resume(buffers);
     tide_lock_let_go(&buffers->mutex);
     tide_depot_free_all(buffers, t.going, NULL);
     return t.summary;
+}
+
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
+{
+    return trim_of(buffers, NULL, ticks, wait);
 }
 
 /* To look for old buffers stops all threads, so it is done eight times in the longest age. */
@@ -112,21 +130,20 @@ void tide_depot_age(tide_buffers *buffers)
 
 typedef struct pressing {
     const tide_device *device;
-    size_t bytes;
+    size_t wanted, bytes;
 } pressing;
 
 static void press_one(tide_buffers *buffers, void *user)
 {
     pressing *by = user;
     tide_assert(by != NULL && by->device != NULL);
-    if (buffers->device == by->device)
-        by->bytes += tide_depot_trim(buffers, 0, true).bytes;
+    if (by->bytes < by->wanted)
+        by->bytes += trim_of(buffers, by->device, 0, true).bytes;
 }
 
 size_t tide_depot_press(tide_device *device, size_t bytes)
 {
-    pressing by = {.device = device};
-    (void)bytes;
+    pressing by = {.device = device, .wanted = bytes};
     tide_buffers_visit(press_one, &by);
     return by.bytes;
 }
