@@ -97,3 +97,8 @@ void profile_take_window(tide_site *site, tide_site_profile *out)
     tide_window_take(site, out);
     tide_registry_unlock();
 }
+
+void set_cgroup_root(const char *folder)
+{
+    tide_cgroup_root = folder;
+}

@@ -45,6 +45,9 @@ bool profile_loaded_for(tide_site *site, tide_site_profile *out);
 /* What the site's open window has seen is taken, as at its end. */
 void profile_take_window(tide_site *site, tide_site_profile *out);
 
+/* Stands before the paths of control groups, for as long as it lies there; "": the system's own. */
+void set_cgroup_root(const char *folder);
+
 /* The library behaves as on a system that counts whatever may be written. */
 void set_strict_counting(bool strict);
 

@@ -8,6 +8,14 @@
  * counted where memory is taken from the system and given back, never where an array or a buffer
  * is only handed out. A limit of one pool (tide_pool_options.limit_bytes) holds beside it.
  *
+ * With the setting `process_limit` at -1 (TIDEPOOL_PROCESS_LIMIT=auto) the control groups of the
+ * process set it, of version 1 or 2: the least memory.max on the path is the hard limit, where
+ * hard_bytes is 0. Beyond the least memory.high what nobody uses goes back, and nothing is refused.
+ * So it does, all of it, where the kernel says (memory.pressure) that threads waited for memory in a
+ * tenth of the last ten seconds or more. The files are read at the first use of memory, then after
+ * each 32 MiB that were taken from the system, every 100 calls of tide_step and about once a second
+ * by the background thread, if it is there. After lock-down what was read last holds.
+ *
  * A process with several copies of the library has a limit for each. Any thread, all functions. */
 #ifndef TIDEPOOL_LIMIT_H
 #define TIDEPOOL_LIMIT_H
@@ -59,7 +67,7 @@ TIDE_API tide_status tide_limit_set(const tide_limit_options *options);
 
 typedef struct tide_limit_statistics {
     size_t bytes_held, bytes_peak; /* now; the most so far                      */
-    size_t soft_bytes, hard_bytes; /* in force; 0: none                         */
+    size_t soft_bytes, hard_bytes; /* in force, a control group's too; 0: none  */
     uint64_t asked;                /* times that a function was asked           */
     uint64_t refused;              /* times the hard limit refused memory; some were
                                       served after free memory was given back */

@@ -24,7 +24,10 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/buffers/buffers.h"
+#include "runtime/device/budget.h"
+#include "runtime/device/limit.h"
 #include "runtime/pool/core.h"
+#include "runtime/pool/press.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/shell.h"
 #include "runtime/scope/site.h"
@@ -156,7 +159,12 @@ static uint32_t round_memory_wanted(void)
 /* When both are switched off it asks for nothing: that takes back what was asked for before. */
 static void round_request_memory(void)
 {
-    round_request_of_all(round_memory_wanted());
+    uint32_t requests = round_memory_wanted();
+    if (tide_limit_is_tight(1)) {
+        requests |= TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED;
+        (void)tide_press(&tide_device_host, SIZE_MAX);
+    }
+    round_request_of_all(requests);
 }
 
 /* Has the period gone by? Then it begins again. */
@@ -178,6 +186,11 @@ static void round_request_memory_after(uint64_t rounds)
     if (round_period_over(&since_compact, rounds, TIDE_CONSTANT_compact_period))
         due |= TIDE_REQUEST_TRIM_WASTED;
     due &= round_memory_wanted();
+    if (tide_limit_is_tight(rounds)) {
+        due |= TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED;
+        (void)tide_pools_press(&tide_device_host, SIZE_MAX);
+        tide_buffers_trim_quietly();
+    }
     if (due != 0)
         round_request_of_all(due);
 }

@@ -90,6 +90,10 @@ static bool tune_parse(const tide_tune_entry *entry, const char *text, double *v
         *value = 2;
         return true;
     }
+    if (entry == &tune_table[TIDE_SETTING_process_limit] && strcasecmp(text, "auto") == 0) {
+        *value = -1;
+        return true;
+    }
     static const char *const words[][2] = {{"off", "on"}, {"no", "yes"}, {"false", "true"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (int meaning = 0; meaning < 2; meaning++)

@@ -44,7 +44,7 @@ double tide_constant_get(tide_constant constant)
 void tide_setting_set(tide_setting setting, double value)
 {
     tide_assert(setting < TIDE_SETTING_COUNT);
-    tide_assert(value >= 0); /* no setting may be negative, or no number */
+    tide_assert(value >= -1); /* it is a number */
     atomic_store_explicit(&settings_values[setting], value, memory_order_relaxed);
 }
 

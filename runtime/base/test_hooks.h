@@ -28,6 +28,11 @@ void tide_constants_reset(void);
 }
 #endif
 
+#ifndef __cplusplus
+/* Stands before the paths of control groups (runtime/base/cgroup.h); "" is the system's own. */
+extern const char *_Atomic tide_cgroup_root;
+#endif
+
 /* When true, the system counts whatever may be written (runtime/base/os.h), whatever it says. */
 extern bool tide_os_strict_always;
 

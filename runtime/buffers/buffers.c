@@ -392,6 +392,18 @@ bool tide_buffers_age_quietly(uint64_t rounds)
     return cached;
 }
 
+static void buffers_trim_quietly(tide_buffers *buffers, void *user)
+{
+    (void)user;
+    if (tide_buffers_age_themselves(buffers))
+        (void)tide_depot_trim(buffers, 0, false);
+}
+
+void tide_buffers_trim_quietly(void)
+{
+    tide_buffers_visit(buffers_trim_quietly, NULL);
+}
+
 void tide_buffers_age(void)
 {
     tide_buffers_visit(buffers_trim_aged, NULL);

@@ -16,6 +16,9 @@ void tide_buffers_drop(tide_buffers *buffers);
  * may call it. Returns whether something is cached that will go so. */
 bool tide_buffers_age_quietly(uint64_t rounds);
 
+/* All that is cached goes, of the same instances. */
+void tide_buffers_trim_quietly(void);
+
 /* What is too old goes, of all instances: hooks are called, and drivers asked. By a thread of the
  * program (tide_step), with nothing locked. An instance that is in use does so for itself when its
  * depot is needed. */

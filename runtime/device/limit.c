@@ -3,11 +3,13 @@
 #include "runtime/device/limit.h"
 
 #include "runtime/base/assert.h"
+#include "runtime/base/cgroup.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/budget.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
 
@@ -19,7 +21,55 @@ static uint64_t limit_asked, limit_refused, limit_pressed;
 static tide_limit_function limit_function;
 static void *limit_user;
 
-static _Thread_local bool limit_asking; /* this thread is inside of the function */
+static _Thread_local bool
+    limit_asking; /* this thread gives memory back, or has the program do so */
+
+/* ---- control groups ------------------------------------------------------------------------- */
+
+enum {
+    LOOK_BYTES = 32 << 20, /* taken from the system: their pages cost a hundred times a look */
+    LOOK_ROUNDS = 100
+};
+
+/* What a look has found (max 0: nobody has looked), and what has gone on since. All atomic. */
+static size_t group_max, group_high = SIZE_MAX, group_taken;
+static uint64_t group_rounds;
+
+static bool group_is_asked(void)
+{
+    return tide_setting_get(TIDE_SETTING_process_limit) < 0;
+}
+
+/* Looks once more. Is memory short? After lock-down what was found last stays. */
+static bool group_look(void)
+{
+    tide_cgroup found;
+    if (tide_locked_down())
+        return false;
+    tide_cgroup_read(&found);
+    __atomic_store_n(&group_max, found.max, __ATOMIC_RELAXED);
+    __atomic_store_n(&group_high, found.high, __ATOMIC_RELAXED);
+    __atomic_store_n(&group_taken, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&group_rounds, 0, __ATOMIC_RELAXED);
+    return found.stalled >= tide_constant_get(TIDE_CONSTANT_pressure);
+}
+
+static size_t group_most(void)
+{
+    if (__atomic_load_n(&group_max, __ATOMIC_RELAXED) == 0)
+        (void)group_look();
+    size_t most = __atomic_load_n(&group_max, __ATOMIC_RELAXED);
+    return most != 0 ? most : SIZE_MAX;
+}
+
+bool tide_limit_is_tight(uint64_t rounds)
+{
+    return group_is_asked() &&
+           __atomic_add_fetch(&group_rounds, rounds, __ATOMIC_RELAXED) >= LOOK_ROUNDS &&
+           group_look();
+}
+
+/* ---- counting ------------------------------------------------------------------------------- */
 
 size_t tide_limit_held(void)
 {
@@ -32,6 +82,8 @@ size_t tide_limit_most(void)
     if (bytes != 0)
         return bytes;
     double mebibytes = tide_setting_get(TIDE_SETTING_process_limit);
+    if (mebibytes < 0)
+        return group_most();
     return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
 }
 
@@ -66,6 +118,8 @@ tide_status tide_limit_take(size_t bytes, size_t *now)
     } while (!__atomic_compare_exchange_n(&limit_held, &held, held + bytes, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     tide_assert(bytes <= SIZE_MAX - held);
+    if (group_is_asked())
+        __atomic_fetch_add(&group_taken, bytes, __ATOMIC_RELAXED);
     *now = held + bytes;
     return TIDE_OK;
 }
@@ -92,11 +146,43 @@ void tide_limit_give(size_t bytes)
     (void)before;
 }
 
-bool tide_limit_asks(size_t bytes)
+/* What is missing below memory.high. */
+static size_t group_missing(size_t bytes)
+{
+    size_t high = __atomic_load_n(&group_high, __ATOMIC_RELAXED);
+    return group_is_asked() ? limit_missing(tide_limit_held(), bytes, high) : 0;
+}
+
+static bool group_look_is_due(void)
+{
+    return group_is_asked() && __atomic_load_n(&group_taken, __ATOMIC_RELAXED) >= LOOK_BYTES;
+}
+
+static bool group_asks(size_t bytes)
+{
+    return group_missing(bytes) != 0 || group_look_is_due();
+}
+
+/* What nobody uses goes back: all of it where threads wait for memory. */
+static void group_relieve(size_t bytes)
+{
+    size_t missing = group_look_is_due() && group_look() ? SIZE_MAX : group_missing(bytes);
+    if (missing == 0)
+        return;
+    limit_asking = true; /* hooks of buffers that go may take memory */
+    (void)tide_press(&tide_device_host, missing);
+    limit_asking = false;
+}
+
+static bool limit_asks_program(size_t bytes)
 {
     size_t soft = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED);
-    return soft != 0 && !limit_asking &&
-           limit_missing(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes, soft) != 0;
+    return soft != 0 && limit_missing(tide_limit_held(), bytes, soft) != 0;
+}
+
+bool tide_limit_asks(size_t bytes)
+{
+    return !limit_asking && (limit_asks_program(bytes) || group_asks(bytes));
 }
 
 /* True: there is more to give. */
@@ -118,7 +204,11 @@ static bool limit_ask_once(size_t bytes)
 
 void tide_limit_ask(size_t bytes)
 {
-    for (int i = 0; i < ASKED_AGAIN_MAX && tide_limit_asks(bytes); i++)
+    if (limit_asking)
+        return;
+    if (group_asks(bytes))
+        group_relieve(bytes);
+    for (int i = 0; i < ASKED_AGAIN_MAX && limit_asks_program(bytes); i++)
         if (!limit_ask_once(bytes))
             return;
 }
@@ -149,10 +239,13 @@ tide_status tide_limit_stats(tide_limit_statistics *out)
 {
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_limit_stats", "the result is NULL");
-    size_t hard = tide_limit_most();
+    size_t hard = tide_limit_most(), soft = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED);
+    size_t high = group_is_asked() ? __atomic_load_n(&group_high, __ATOMIC_RELAXED) : SIZE_MAX;
+    if (high < soft || (soft == 0 && high != SIZE_MAX))
+        soft = high;
     *out = (tide_limit_statistics){.bytes_held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED),
                                    .bytes_peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED),
-                                   .soft_bytes = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED),
+                                   .soft_bytes = soft,
                                    .hard_bytes = hard == SIZE_MAX ? 0 : hard,
                                    .asked = __atomic_load_n(&limit_asked, __ATOMIC_RELAXED),
                                    .refused = __atomic_load_n(&limit_refused, __ATOMIC_RELAXED),

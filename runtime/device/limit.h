@@ -27,10 +27,15 @@ tide_status tide_limit_refuse(size_t bytes, const char *holders, const char *cal
 /* Counts that free memory was given back before memory was refused (tide_press). */
 void tide_limit_pressed(void);
 
-/* Would the program be asked about so many bytes more? */
+/* Would anybody be asked about so many bytes more: who keeps what nobody uses, by the limits of
+ * control groups (process_limit is auto), and the program? */
 bool tide_limit_asks(size_t bytes);
 
-/* Asks it, as often as it has more to give. */
+/* Asks them, the program as often as it has more to give. */
 void tide_limit_ask(size_t bytes);
+
+/* So many rounds have passed. Do threads wait for memory, as far as the control group says? It is
+ * asked now and then, and only where process_limit is auto. */
+bool tide_limit_is_tight(uint64_t rounds);
 
 #endif

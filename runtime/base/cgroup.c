@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits and pressure of control groups, as the kernel documents them: cgroup-v2.rst, cgroup-v1/
+ * memory.rst, psi.rst.
+ *
+ * /proc/self/cgroup tells where the process is, a line for each hierarchy: "0::/a/b" (version 2) or
+ * "4:memory:/a/b" (version 1). In a container the path may be one of the host's, which is not there:
+ * so each folder on it is asked, up to the mount itself, and those that are missing say nothing. */
+#define _GNU_SOURCE
+#include "runtime/base/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/test_hooks.h"
+
+const char *_Atomic tide_cgroup_root = "";
+
+/* The beginning of a file, as a text. False: there is none. */
+static bool cgroup_text(const char *folder, const char *name, char *text, size_t room)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s%s/%s", tide_cgroup_root, folder, name);
+    tide_assert(room > 0);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return false;
+    int from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return false;
+    size_t got = 0;
+    ssize_t more;
+    while (got + 1 < room && (more = read(from, text + got, room - 1 - got)) > 0)
+        got += (size_t)more;
+    text[got] = '\0';
+    (void)close(from);
+    return got != 0;
+}
+
+/* "max", or version 1's number that is as good as none: no limit. */
+static size_t cgroup_bytes(const char *folder, const char *name)
+{
+    char text[32], *end;
+    if (!cgroup_text(folder, name, text, sizeof text))
+        return SIZE_MAX;
+    unsigned long long bytes = strtoull(text, &end, 10);
+    return end == text || bytes > SIZE_MAX / 4 ? SIZE_MAX : (size_t)bytes;
+}
+
+/* "some avg10=12.34 avg60=…". Whole percents: what stands behind the point has no locale here. */
+static bool cgroup_stalled(const char *folder, const char *name, unsigned *percent)
+{
+    static const char before[] = "some avg10=";
+    char text[64];
+    if (!cgroup_text(folder, name, text, sizeof text) || strncmp(text, before, strlen(before)) != 0)
+        return false;
+    *percent = (unsigned)strtoul(text + strlen(before), NULL, 10);
+    return true;
+}
+
+static size_t cgroup_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One hierarchy, from the process's own group up to where it is mounted. `told`: pressure is. */
+static void cgroup_walk(const char *mount, const char *path, bool first, tide_cgroup *out,
+                        bool *told)
+{
+    char folder[PATH_MAX];
+    int length = snprintf(folder, sizeof folder, "%s%s", mount, path);
+    if (length < 0 || (size_t)length >= sizeof folder)
+        return;
+    for (char *end = folder + length; end != NULL; end = strrchr(folder + strlen(mount), '/')) {
+        *end = '\0';
+        out->max = cgroup_least(
+            out->max, cgroup_bytes(folder, first ? "memory.limit_in_bytes" : "memory.max"));
+        if (!first)
+            out->high = cgroup_least(out->high, cgroup_bytes(folder, "memory.high"));
+        if (!first && !*told)
+            *told = cgroup_stalled(folder, "memory.pressure", &out->stalled);
+    }
+}
+
+/* Is "memory" one of the controllers, which commas part? */
+static bool cgroup_has_memory(const char *controllers)
+{
+    static const char name[] = "memory";
+    const char *found = strstr(controllers, name);
+    const char after = found != NULL ? found[strlen(name)] : '?';
+    return found != NULL && (found == controllers || found[-1] == ',') &&
+           (after == ',' || after == '\0');
+}
+
+/* One line, without its end: the hierarchy's number, its controllers, the path. */
+static void cgroup_line(char *line, tide_cgroup *out, bool *told)
+{
+    char *controllers = strchr(line, ':');
+    char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+    if (path == NULL)
+        return;
+    *path++ = '\0';
+    if (strcmp(path, "/") == 0)
+        path++; /* the mount itself */
+    controllers++;
+    if (*controllers == '\0') {
+        cgroup_walk("/sys/fs/cgroup", path, false, out, told);
+        cgroup_walk("/sys/fs/cgroup/unified", path, false, out, told);
+    } else if (cgroup_has_memory(controllers)) {
+        cgroup_walk("/sys/fs/cgroup/memory", path, true, out, told);
+    }
+}
+
+void tide_cgroup_read(tide_cgroup *out)
+{
+    enum { LINES = 8192 };
+    char text[LINES], *rest = NULL;
+    int error = errno;
+    bool told = false;
+    *out = (tide_cgroup){.max = SIZE_MAX, .high = SIZE_MAX};
+    if (cgroup_text("/proc/self", "cgroup", text, sizeof text))
+        for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+             line = strtok_r(NULL, "\n", &rest))
+            cgroup_line(line, out, &told);
+    if (!told)
+        (void)cgroup_stalled("/proc/pressure", "memory", &out->stalled);
+    errno = error;
+}
