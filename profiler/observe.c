@@ -103,8 +103,6 @@ static use observe_begin_use(tide_site *site, const tide_plan *plan, bool known)
     int64_t ticket = tally != NULL ? observe_take_ticket(tally) : 0;
     tide_assert(ticket >= 0);
     u.last = ticket == 1;
-    if (ticket != 0)
-        tide_rate_ticket(&tally->rate, u.last);
     if (ticket == 0 && !tide_observe_always_on())
         observe_unwrap(site, u.self);
     else if (tally != NULL && known)

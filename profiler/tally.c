@@ -70,7 +70,6 @@ void tide_tally_clear(tide_tally *tally)
     __atomic_store_n(&tally->remaining, 0, __ATOMIC_RELAXED);
     tide_tally_harvest(tally);
     tally_drop_figures(tally);
-    tide_rate_clear(&tally->rate);
 }
 
 void tide_tally_discard(tide_site *site)

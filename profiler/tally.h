@@ -5,7 +5,6 @@
 #ifndef TIDEPOOL_PROFILER_TALLY_H
 #define TIDEPOOL_PROFILER_TALLY_H
 
-#include "profiler/rate.h"
 #include "profiler/shard.h"
 #include "profiler/window.h"
 #include "runtime/scope/site.h"
@@ -17,7 +16,6 @@ _Static_assert((TIDE_TALLY_SHARDS & (TIDE_TALLY_SHARDS - 1)) == 0,
 
 typedef struct tide_tally {
     int64_t remaining; /* atomic: uses until the window is full; else 0 or less */
-    tide_rate rate;    /* how fast windows fill                               */
     tide_shard shards[TIDE_TALLY_SHARDS]; /* by thread */
     tide_site_profile *recent; /* harvested, not taken by policy; NULL: nothing. Registry locked */
     tide_packed_profile *before; /* all that policy took. Registry locked */

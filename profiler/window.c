@@ -9,7 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
-static bool window_begin(tide_site *site, uint64_t uses, bool in_use)
+bool tide_window_begin(tide_site *site, uint64_t uses)
 {
     tide_assert(uses > 0 && site->record != NULL);
     tide_tally *tally = tide_tally_ensure(site);
@@ -18,21 +18,10 @@ static bool window_begin(tide_site *site, uint64_t uses, bool in_use)
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_RELAXED);
     if (tide_site_arrived(site) && !tide_observe_wraps(plan) && tide_observe_wrap(plan) == NULL)
         return false; /* most likely this plan is the one to be wrapped */
-    tide_rate_begin(&tally->rate, uses, in_use);
     int64_t tickets = uses < INT64_MAX ? (int64_t)uses : INT64_MAX;
     tide_assert(tickets > 0);
     __atomic_store_n(&tally->remaining, tickets, __ATOMIC_RELAXED);
     return true;
-}
-
-bool tide_window_begin(tide_site *site, uint64_t uses)
-{
-    return window_begin(site, uses, false);
-}
-
-bool tide_window_begin_in_use(tide_site *site, uint64_t uses)
-{
-    return window_begin(site, uses, true);
 }
 
 bool tide_window_open(const tide_site *site)
@@ -86,18 +75,5 @@ void tide_window_take(tide_site *site, tide_site_profile *out)
         tide_assert(out->type_count <= TIDE_PROFILE_TYPES);
         window_move_recent(tally);
     }
-    tide_rate_taken(&tally->rate, out->scopes);
     window_cap_types(out);
-}
-
-double tide_window_uses(const tide_site *site)
-{
-    const tide_tally *tally = tide_tally_of(site);
-    return tally != NULL ? tide_rate_confirmed(&tally->rate) : 0;
-}
-
-double tide_window_rate(const tide_site *site)
-{
-    const tide_tally *tally = tide_tally_of(site);
-    return tally != NULL ? tally->rate.while_used : 0;
 }

@@ -14,9 +14,6 @@
  * memory is short (nothing changed). Registry locked. */
 bool tide_window_begin(tide_site *site, uint64_t uses);
 
-/* The same by a use of the site: that the site is in use now says nothing of how often it is. */
-bool tide_window_begin_in_use(tide_site *site, uint64_t uses);
-
 /* Is one open (begun and neither full nor ended)? Registry locked. */
 bool tide_window_open(const tide_site *site);
 
@@ -26,14 +23,6 @@ void tide_window_end(tide_site *site);
 /* Takes what was counted since it was last taken, and adds it to what tide_profile_site tells. Uses
  * that are under way in other threads are counted the next time. Registry locked. */
 void tide_window_take(tide_site *site, tide_site_profile *out);
-
-/* How often the site has been used up to the last window that was taken, estimated; never too high
- * by much (profiler/rate.h). Registry locked. */
-double tide_window_uses(const tide_site *site);
-
-/* Uses in a second while the site is in use, by the last window that was full; 0: none was.
- * Registry locked. */
-double tide_window_rate(const tide_site *site);
 
 /* Adds `from`, its counts times `weight`, to `into`: types and patterns are matched; the most
  * frequent keep a place, the rest goes to the others. */

@@ -115,8 +115,10 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
     tide_learned *plan = request_wanted(site, round);
-    if (plan != NULL)
-        tide_pays_offer(plan);
+    if (plan == NULL)
+        return;
+    tide_pays_count(site->record->learner);
+    tide_pays_offer(plan);
 }
 
 static void request_note_staged(tide_learner *learner, tide_reason reason)

@@ -4,8 +4,8 @@
 #include "jit/learn/force.h"
 
 #include "jit/events/event.h"
+#include "jit/learn/pays.h"
 #include "jit/learn/trial.h"
-#include "profiler/rate.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/kind.h"
@@ -54,6 +54,7 @@ static void force_adopt(tide_learner *learner, tide_reason reason)
 {
     tide_learned *plan = tide_learner_plan_in_force(learner);
     tide_assert(plan != NULL && plan->state == TIDE_CODE_LOADED);
+    tide_pays_count(learner); /* up to now it had none */
     plan->state = TIDE_CODE_ADOPTED;
     plan->back_off = 0;
     tide_learner_use(learner, learner->in_force, reason);
@@ -131,8 +132,8 @@ void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uin
     tide_learned *before = tide_learner_plan_in_force(learner);
     if (before != NULL)
         tide_trial_end(learner, before);
-    learner->changed_ns = tide_rate_now();
     tide_learner_use(learner, number, reason);
+    learner->uses_changed = tide_site_uses(learner->site);
     tide_learned *plan = tide_learner_plan_in_force(learner);
     if (plan == NULL)
         return;

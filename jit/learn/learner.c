@@ -295,6 +295,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 {
     tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
     tide_site_record *record = learner->site->record;
+    tide_pays_count(learner);
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
     record->table = plan != NULL && tide_kind_has_tables(learner->site->kind) ? &plan->table : NULL;
@@ -336,7 +337,7 @@ static void learner_welcome(tide_site *site)
     tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found, "");
     if (site->record->pinned || tide_site_declared(site->record) || learner->prior)
         return;
-    learner->window = tide_window_begin_in_use(site, tide_learner_first_window(site));
+    learner->window = tide_window_begin(site, tide_learner_first_window(site));
 }
 
 /* The hook: which plan the site gets in place of the one that the runtime would publish. */
@@ -387,7 +388,7 @@ static void learner_start_again(tide_learner *learner)
     learner->uses_counted = 0;
     learner->misses_max = tide_constant_whole(TIDE_CONSTANT_misses);
     learner->prior = learner->fresh = learner->at_once = false;
-    learner->misses_seen = learner->changed_ns = 0;
+    learner->misses_seen = learner->uses_changed = 0;
     learner->reason = TIDE_REASON_reset;
     tide_assert(learner->in_force == TIDE_NO_PLAN);
 }
@@ -444,9 +445,10 @@ static void learner_describe_shapes(const tide_learned *plan, tide_site_informat
 
 static void learner_describe(const tide_site *site, tide_site_information *out)
 {
-    const tide_learner *learner = site->record->learner;
+    tide_learner *learner = site->record->learner;
     if (learner == NULL)
         return;
+    tide_pays_count(learner);
     tide_plan_counts counts;
     tide_learner_counts(learner, &counts);
     out->misses = counts.misses;

@@ -78,8 +78,7 @@ typedef struct tide_learned {
     uint64_t retry_round; /* neither compiled nor tried before this one     */
     uint64_t back_off;    /* rounds; doubled by each failure                */
     double uses_without;  /* uses of it in force, without its code          */
-    double saved_ns;      /* by its code, as far as windows have confirmed uses */
-    bool had_code;        /* when uses were last counted                    */
+    double saved_ns;      /* by its code */
     double compile_ns;    /* of the processor, its part of what compiles took */
     tide_trial *trial;    /* NULL: none was ever held of its code */
     tide_items items;     /* last: there is memory for those that it has */
@@ -101,11 +100,11 @@ struct tide_learner {
     uint64_t misses_max;   /* so many more reopen observation                    */
     bool prior;            /* a loaded profile was used                          */
     bool fresh;            /* the window was opened by misses: it alone counts   */
-    uint64_t changed_ns;   /* when another plan was last put in force            */
+    uint64_t uses_changed; /* of the site, when another plan was last put in force */
     bool at_once;          /* code is ordered whether it pays or not: tide_site_compile_now */
 
     uint64_t generation, compiles;
-    double uses_counted; /* of the site, as estimated when last looked at */
+    uint64_t uses_counted; /* of the site, when last looked at: jit/learn/pays.h */
     tide_reason reason;
 };
 

@@ -5,8 +5,6 @@
 #include "jit/events/event.h"
 #include "jit/learn/force.h"
 #include "jit/learn/watch.h"
-#include "profiler/rate.h"
-#include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/site.h"
@@ -80,14 +78,13 @@ static uint32_t misses_known_plan(const tide_learner *learner, const tide_items 
 }
 
 /* A change to a plan that does not last costs more than it gains. It has lasted if all but a few of
- * the uses since, by the rate of the last window, were no misses: so a type that comes now and then
- * is no reason for a change, nor is it one to change back from a change that was made for it. */
+ * the uses since were no misses: so a type that comes now and then is no reason for a change, nor is
+ * it one to change back from a change that was made for it. */
 static bool misses_has_lasted(const tide_learner *learner, uint64_t misses)
 {
     enum { FEW_USES = 64, USES_FOR_A_MISS = 2 };
-    double seconds = (double)(tide_rate_now() - learner->changed_ns) * 1e-9;
-    return seconds * tide_window_rate(learner->site) >
-           (double)(FEW_USES + misses * USES_FOR_A_MISS);
+    return tide_site_uses(learner->site) - learner->uses_changed >
+           FEW_USES + misses * USES_FOR_A_MISS;
 }
 
 void tide_misses_alarm(const tide_plan *of, const tide_items *touched, uint64_t round)

@@ -4,7 +4,6 @@
 
 #include "jit/events/event.h"
 #include "jit/learn/trial.h"
-#include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -143,18 +142,17 @@ static double pays_gain_of(const tide_learned *plan)
 
 void tide_pays_count(tide_learner *learner)
 {
-    double uses = tide_window_uses(learner->site), more = uses - learner->uses_counted;
+    uint64_t uses = tide_site_uses(learner->site), more = uses - learner->uses_counted;
+    tide_assert(uses >= learner->uses_counted);
     learner->uses_counted = uses;
     tide_learned *plan = tide_learner_plan_in_force(learner);
-    if (plan == NULL || more <= 0)
+    if (plan == NULL)
         return;
-    bool code = plan->state == TIDE_CODE_ADOPTED;
     double gain = pays_measured_gain(plan);
-    if (!code)
-        plan->uses_without += more;
-    else if (plan->had_code && gain > 0) /* nobody knows when in the interval the code came */
-        plan->saved_ns += more * gain;
-    plan->had_code = code;
+    if (plan->state != TIDE_CODE_ADOPTED)
+        plan->uses_without += (double)more;
+    else if (gain > 0)
+        plan->saved_ns += (double)more * gain;
 }
 
 double tide_pays_lost(const tide_learned *plan)

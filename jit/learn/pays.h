@@ -6,8 +6,7 @@
  * choice would have cost (the classic argument of renting and buying; Karlin, Manasse, Rudolph and
  * Sleator, 1988). Sites are compiled in batches, which share what a batch costs in itself.
  *
- * Uses are an estimate (profiler/rate.h) that counts only what windows have confirmed: a site that
- * is idle loses nothing. What a plan has lost is used up by a compile of it, also by one that
+ * Uses are those that the pools have counted (tide_site_uses). What a plan has lost is used up by a compile of it, also by one that
  * fails; an order that no stager worked on gives it back. The gain of a use is modelled until a
  * trial of the plan has measured it. What a compile costs is modelled until a stager has told what
  * it spent. */
@@ -16,9 +15,9 @@
 
 #include "jit/learn/learner.h"
 
-/* Adds to the plan in force the uses of its site that the last window has confirmed. After a window
- * was taken, before another plan is put in force. Registry locked, as for all below but
- * tide_pays_spent. */
+/* Adds to the plan in force the uses of its site since this was last called: before another plan is
+ * put in force, or its code is, and where the figures are asked for. Registry locked, as for all
+ * below but tide_pays_spent. */
 void tide_pays_count(tide_learner *learner);
 
 /* Nanoseconds that code for the plan would have saved so far, and that a compile of so many sites

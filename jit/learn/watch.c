@@ -32,10 +32,8 @@ void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misse
 {
     tide_site *site = learner->site;
     watch_end_trial(learner); /* an observing plan must not wrap the trial's */
-    bool begun = by_misses
-                     ? tide_window_begin_in_use(site, tide_learner_first_window(site))
-                     : tide_window_begin(site, tide_constant_whole(TIDE_CONSTANT_window_calls));
-    if (!begun)
+    if (!tide_window_begin(site, by_misses ? tide_learner_first_window(site)
+                                           : tide_constant_whole(TIDE_CONSTANT_window_calls)))
         return;
     learner->fresh = by_misses;
     tide_assert(!learner->window);
@@ -44,8 +42,8 @@ void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misse
     tide_site_publish(learner->site);
 }
 
-/* Ends the window if it is not full, takes what it saw, and counts the uses that it confirms for
- * the plan that was in force. The profile is guarded by the registry, for stacks may be small. */
+/* Ends the window if it is not full, and takes what it saw. The profile is guarded by the registry,
+ * for stacks may be small. */
 static const tide_site_profile *watch_close_window(tide_learner *learner)
 {
     static tide_site_profile seen;
@@ -53,7 +51,6 @@ static const tide_site_profile *watch_close_window(tide_learner *learner)
     if (tide_window_open(learner->site))
         tide_window_end(learner->site);
     tide_window_take(learner->site, &seen);
-    tide_pays_count(learner);
     learner->window = false;
     return &seen;
 }
@@ -66,21 +63,13 @@ static void watch_drop_window(tide_learner *learner)
     learner->fresh = false;
 }
 
-/* Rounds. The second window follows at once, for the first one may have seen a beginning only.
- * While a plan is wanted as code the next ones come soon and then ever more rarely: they tell how
- * often the site is used, and so whether code would pay (jit/learn/pays.h). */
+/* Rounds. The second window follows at once, for the first one may have seen a beginning only. */
 static uint64_t watch_until_next_window(const tide_learner *learner)
 {
-    enum { SOON = 4, TIMES = 4 }; /* so many windows, each after so many times as many rounds */
-    const tide_learned *plan = tide_learner_plan_in_force(learner);
-    uint64_t every = tide_constant_whole(TIDE_CONSTANT_window_every), rounds = 1;
     tide_assert(learner->windows > 0);
-    if (learner->windows == 1)
-        return rounds;
-    for (uint64_t i = 1; i < learner->windows && i < SOON; i++)
-        rounds *= TIMES;
-    bool soon = plan != NULL && plan->state == TIDE_CODE_WANTED && learner->windows < SOON;
-    return soon && rounds < every ? rounds : tide_force_jitter(every);
+    return learner->windows == 1
+               ? 1
+               : tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
 }
 
 /* Is a window full, or has it been open for too long? */
@@ -138,28 +127,6 @@ static void watch_take_window(tide_learner *learner, uint64_t round)
     tide_misses_listen(learner);
 }
 
-/* A site whose types are declared is observed only for how often it is used, and only while that is
- * to decide about its code. */
-static bool watch_wants_measure(const tide_learner *learner)
-{
-    const tide_learned *plan = tide_learner_plan_in_force(learner);
-    return plan != NULL && plan->state == TIDE_CODE_WANTED && !learner->at_once &&
-           !tide_pays_alone(plan);
-}
-
-static void watch_measure(tide_learner *learner, uint64_t round)
-{
-    bool wanted = watch_wants_measure(learner);
-    if (learner->window && (!wanted || watch_window_is_over(learner, round))) {
-        watch_drop_window(learner);
-        learner->windows++;
-        learner->next_window = round + watch_until_next_window(learner);
-    } else if (wanted && !learner->window && tide_site_arrived(learner->site) &&
-               round >= learner->next_window) {
-        tide_watch_open_window(learner, round, false);
-    }
-}
-
 /* ---- what needs no window --------------------------------------------------------------- */
 
 _Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_ITEMS_MAX, "what is declared is a plan");
@@ -189,8 +156,8 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
     const tide_site_record *record = learner->site->record;
     tide_items items = tide_watch_declared(record);
     tide_assert(tide_site_declared(record) && items.count <= TIDE_ITEMS_MAX);
+    watch_drop_window(learner);
     if (items.count == 0) { /* and what was learned before is not what was declared */
-        watch_drop_window(learner);
         if (learner->in_force != TIDE_NO_PLAN)
             tide_force_change(learner, TIDE_NO_PLAN, false, round, TIDE_REASON_declared);
         return;
@@ -200,7 +167,6 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
     if (!compile && tide_kind_compiles(learner->site->kind) &&
         learner->reason == TIDE_REASON_declared)
         learner->reason = TIDE_REASON_many_types;
-    watch_measure(learner, round);
 }
 
 static void watch_use_prior(tide_learner *learner, uint64_t round)
@@ -214,10 +180,7 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
         return; /* no memory: a later round has it, perhaps */
     learner->prior = true;
     tide_force_decide(learner, round, TIDE_REASON_profile_loaded);
-    const tide_learned *plan = tide_learner_plan_in_force(learner);
-    if (plan != NULL && plan->state == TIDE_CODE_WANTED && !tide_pays_alone(plan))
-        learner->next_window = round + 1; /* which tells how often it is used */
-    else if (plan != NULL)
+    if (tide_learner_plan_in_force(learner) != NULL)
         learner->next_window =
             round + tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
 }
@@ -283,18 +246,24 @@ void tide_watch(tide_site *site, uint64_t round)
     watch_end_order(learner);
 }
 
+/* Is the site to be noticed, though its types are declared, for its code may come to pay? */
+static bool watch_waits_to_pay(const tide_learner *learner)
+{
+    const tide_learned *plan = tide_learner_plan_in_force(learner);
+    return plan != NULL && plan->state == TIDE_CODE_WANTED;
+}
+
 void tide_watch_leave(tide_site *site, uint64_t round)
 {
     tide_learner *learner = site->record->learner;
     if (learner != NULL && learner->window && !tide_window_open(site))
         tide_watch(site, round); /* a full window, which nobody has taken */
     if (learner != NULL && tide_site_arrived(site) && !site->record->pinned && !learner->window &&
-        (!tide_site_declared(site->record) || watch_wants_measure(learner)))
+        (!tide_site_declared(site->record) || watch_waits_to_pay(learner)))
         tide_watch_open_window(learner, round, false);
 }
 
-/* Will the next round order its code, or put in force what has come? Its window, if it is declared,
- * only measures: it goes when nothing more is to be decided. */
+/* Will the next round order its code, or put in force what has come? */
 static bool watch_plan_pending(const tide_learner *learner, const tide_learned *plan,
                                uint64_t round)
 {

@@ -55,6 +55,15 @@ static void site_count_anew(tide_site *site, uint32_t number)
     site->record->uses_before = number != 0 ? tide_uses_sum(number) : 0;
 }
 
+uint64_t tide_site_uses(const tide_site *site)
+{
+    if (site->number == 0 || site->kind == TIDE_KIND_DISPATCH || site->record == NULL)
+        return 0;
+    uint64_t sum = tide_uses_sum(site->number);
+    tide_assert(sum >= site->record->uses_before);
+    return sum - site->record->uses_before;
+}
+
 /* What has no number is not counted, nor is a dispatch, which has no pool: then the least is told
  * that can have been. (That is also one use more for a static site of C++, whose first use comes
  * before its number.) */
@@ -62,11 +71,7 @@ static void site_tell_uses(const tide_site *site, tide_site_information *out)
 {
     const uint64_t least[] = {out->samples, out->misses, out->runs};
     out->uses_counted = site->number != 0 && site->kind != TIDE_KIND_DISPATCH;
-    if (out->uses_counted && site->record != NULL) {
-        uint64_t sum = tide_uses_sum(site->number);
-        tide_assert(sum >= site->record->uses_before);
-        out->uses = sum - site->record->uses_before;
-    }
+    out->uses = tide_site_uses(site);
     for (size_t i = 0; i < sizeof least / sizeof *least; i++)
         out->uses = out->uses > least[i] ? out->uses : least[i];
 }

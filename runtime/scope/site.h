@@ -43,6 +43,10 @@ bool tide_site_enlist(tide_site *site);
 /* Tells policy and profiler to forget it; `going`: as in runtime/base/hooks.h. */
 void tide_site_forget(tide_site *site, bool going);
 
+/* How often it was used, as pools have counted; 0: it has no number, as more sites than are counted
+ * have none, or is a dispatch. */
+uint64_t tide_site_uses(const tide_site *site);
+
 /* The plan of a tier for a listed site; NULL with a message when there is none. */
 const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const char *call);
 

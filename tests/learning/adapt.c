@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the using thread decides itself: no thread, no round and no compiler is there. The clock is
- * the test's own, and goes on by 10 ns with each use, 60 where it is observed. */
+/* What the using thread decides itself: no thread, no round and no compiler is there. */
 #include "learning.h"
 
 #include <pthread.h>
@@ -10,22 +9,11 @@
 #include <tidepool/site.h>
 
 #include "../random.h"
-#include "profiler/observe.h"
-#include "profiler/test_hooks.h"
-#include "runtime/base/registry.h"
 
 enum { PAIR = 2, PAIRS = 4 };
 
 static const tide_type pairs[PAIRS][PAIR] = {
     {TIDE_F64, TIDE_I32}, {TIDE_F32, TIDE_I64}, {TIDE_U8, TIDE_I16}, {TIDE_C64, TIDE_U32}};
-
-static uint64_t now_ns = 1000000; /* atomic; never back */
-static uint64_t use_ns = 10;
-
-static uint64_t adapt_clock(void)
-{
-    return __atomic_load_n(&now_ns, __ATOMIC_RELAXED);
-}
 
 static int adapt_setup(void **state)
 {
@@ -34,8 +22,6 @@ static int adapt_setup(void **state)
     set("window_first", 16);
     set("sample_min", 12);
     set("misses", 4);
-    use_ns = 10;
-    tide_rate_clock = adapt_clock;
     return 0;
 }
 
@@ -44,8 +30,6 @@ static void use_pair(use *u, const tide_type *pair)
     u->count = PAIR;
     u->types[0] = pair[0];
     u->types[1] = pair[1];
-    bool observed = tide_observe_wraps(__atomic_load_n(&u->site->plan, __ATOMIC_ACQUIRE));
-    __atomic_fetch_add(&now_ns, use_ns + (observed ? 50 : 0), __ATOMIC_RELAXED);
     assert_true(use_once(u));
 }
 
@@ -165,21 +149,17 @@ static void rare_types_do_not_keep_a_site_busy(void **state)
 }
 
 /* Two known sets, of which one comes nine times as often: to go to the other one with the fourth
- * miss and back would cost more than the misses. Also where a use takes a microsecond. */
+ * miss and back would cost more than the misses. */
 static void the_rarer_of_two_known_sets_is_left_alone(void **state)
 {
     (void)state;
-    for (use_ns = 10; use_ns <= 1000; use_ns *= 10) {
-        char name[32];
-        snprintf(name, sizeof name, "adapt: uneven %u", (unsigned)use_ns);
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 0);
-        play_phase(&u, pairs[1], 2000);
-        play_phase(&u, pairs[0], 2000);
-        uint64_t before = info_of(u.site).generation;
-        for (unsigned i = 0; i < 100000; i++)
-            use_pair(&u, pairs[i % 10 == 9]);
-        assert_in_range(info_of(u.site).generation - before, 0, 100); /* a microsecond each */
-    }
+    use u = use_of("adapt: uneven", TIDE_KIND_SCOPE, learning_pool, 0);
+    play_phase(&u, pairs[1], 2000);
+    play_phase(&u, pairs[0], 2000);
+    uint64_t before = info_of(u.site).generation;
+    for (unsigned i = 0; i < 100000; i++)
+        use_pair(&u, pairs[i % 10 == 9]);
+    assert_in_range(info_of(u.site).generation - before, 0, 100);
 }
 
 static void what_the_program_has_said_stays(void **state)
@@ -237,7 +217,6 @@ static void *alternate(void *user)
             u.count = PAIR;
             u.types[0] = pair[0];
             u.types[1] = pair[1];
-            __atomic_fetch_add(&now_ns, 10, __ATOMIC_RELAXED);
             if (!use_once(&u))
                 return user;
         }
