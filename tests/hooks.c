@@ -78,9 +78,12 @@ int assert_level(void)
     return TIDE_ASSERT_LEVEL;
 }
 
+extern void __tsan_init(void) __attribute__((weak));
+extern void __msan_init(void) __attribute__((weak));
+
 bool sanitizer_chooses_addresses(void)
 {
-    return tide_shim_chooses_addresses();
+    return &__tsan_init != NULL || &__msan_init != NULL || tide_shim_schedules();
 }
 
 bool profile_loaded_for(tide_site *site, tide_site_profile *out)

@@ -128,9 +128,8 @@ TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
  * that are still open notice it and do nothing when they end; open marks become stale.
  * TIDE_ERROR_LIMIT, nothing changed: this was done 2^40 times in one pool while scopes or marks
  * were open. tide_pool_empty is refused likewise, and so are tide_rewind and tide_scope_leave where
- * they would end levels that were left open. Those two have a second limit: 2^20 such calls, each
- * of which kept more levels than the one before; from the 33rd on these take memory, and where
- * there is none, TIDE_ERROR_MEMORY, nothing changed. */
+ * they would end levels that were left open. Those two have a second limit: 128 such calls, each
+ * of which kept more levels than the one before. */
 TIDE_API tide_status tide_pool_reset(tide_pool *pool);
 
 /* What a trim or compact gave back. */

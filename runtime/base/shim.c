@@ -96,14 +96,6 @@ void tide_shim_trust_end(void)
     }
 }
 
-extern void __tsan_init(void) __attribute__((weak));
-extern void __msan_init(void) __attribute__((weak));
-
-bool tide_shim_chooses_addresses(void)
-{
-    return &__tsan_init != NULL || &__msan_init != NULL || RUNNING_ON_VALGRIND != 0;
-}
-
 bool tide_shim_schedules(void)
 {
     return RUNNING_ON_VALGRIND != 0;

@@ -21,10 +21,6 @@ void tide_shim_dead(void *data, size_t bytes);
 /* All bytes may be touched: the memory goes back to its allocator. */
 void tide_shim_release(void *data, size_t bytes);
 
-/* Does a tool that runs the process choose where things are mapped? Some sanitizers end a process
- * that asks for addresses itself; Valgrind refuses. */
-bool tide_shim_chooses_addresses(void);
-
 /* Does a tool let one thread run at a time? Then what the system says of a thread is the tool's doing. */
 bool tide_shim_schedules(void);
 

@@ -7,8 +7,6 @@
 #include "runtime/base/error.h"
 #include "runtime/pool/core.h"
 
-#include <string.h>
-
 #define ABANDON_LAST_EPOCH (~TIDE_TAG_DEPTH)
 
 _Static_assert((TIDE_TAG_DEPTH & (TIDE_TAG_DEPTH + 1)) == 0, "epochs lie above the depth");
@@ -21,36 +19,6 @@ static uint32_t abandon_lower(const tide_abandonments *all, uint32_t kept)
     while (count > 0 && tide_level(all->events[count - 1]) >= kept)
         count--;
     return count;
-}
-
-enum { ABANDON_STEP = 4096 }; /* events that are opened at once */
-
-/* Room for one more. Few pools need more events than the first. */
-static bool abandon_make_room(tide_abandonments *all)
-{
-    if (all->events == all->first && all->count < TIDE_ABANDON_FIRST)
-        return true;
-    if (all->events != all->first)
-        return all->count % ABANDON_STEP != 0 || all->count == TIDE_ABANDON_MAX ||
-               tide_os_open(all->events, all->count * sizeof *all->events,
-                            (all->count + ABANDON_STEP) * sizeof *all->events);
-    uint64_t *events = tide_os_reserve_closed(TIDE_ABANDON_MAX * sizeof *events);
-    if (events == NULL)
-        return false;
-    if (!tide_os_open(events, 0, ABANDON_STEP * sizeof *events)) {
-        tide_os_unreserve(events, TIDE_ABANDON_MAX * sizeof *events);
-        return false;
-    }
-    memcpy(events, all->first, sizeof all->first);
-    all->events = events;
-    return true;
-}
-
-void tide_abandonments_free(tide_abandonments *all)
-{
-    if (all->events != all->first)
-        tide_os_unreserve(all->events, TIDE_ABANDON_MAX * sizeof *all->events);
-    all->events = all->first;
 }
 
 tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call)
@@ -66,11 +34,6 @@ tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call)
             TIDE_ERROR_LIMIT, call,
             "pool '%s' was rewound under open scopes at %d levels, one inside the other",
             pool->core->name, TIDE_ABANDON_MAX);
-    if (!abandon_make_room(&pool->core->abandoned))
-        return tide_fail(TIDE_ERROR_MEMORY, call,
-                         "pool '%s' was rewound under open scopes at %d levels, and there is no "
-                         "address space to remember more",
-                         pool->core->name, TIDE_ABANDON_FIRST);
     return TIDE_OK;
 }
 

@@ -20,7 +20,7 @@
  *     the tag's epoch kept least.
  *
  * Epochs do not start again from zero, for a block may be as old as it likes. There are 2^40 of
- * them, and room for 2^20 events that rise. What would need one more is refused. So is a level that
+ * them, and room for TIDE_ABANDON_MAX events that rise. What would need one more is refused. So is a level that
  * the rest of a tag cannot count: longjmps may leave open as many as they like. */
 #ifndef TIDEPOOL_RUNTIME_POOL_ABANDON_H
 #define TIDEPOOL_RUNTIME_POOL_ABANDON_H
@@ -28,23 +28,18 @@
 #include <tidepool/inline/layout.h>
 #include <tidepool/status.h>
 
-enum { TIDE_ABANDON_MAX = 1 << 20, TIDE_ABANDON_FIRST = 32 };
+enum { TIDE_ABANDON_MAX = 128 };
 
 typedef struct tide_abandonments {
     uint32_t count;
-    uint64_t *events; /* as tags: the epoch that began, the level kept. `first`, or a reservation */
-    uint64_t first[TIDE_ABANDON_FIRST];
+    uint64_t events[TIDE_ABANDON_MAX]; /* as tags: the epoch that began, the level kept */
 } tide_abandonments;
 
-/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no epoch or no room left;
- * TIDE_ERROR_MEMORY: no address space for as many events. */
+/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no epoch or no room left. */
 tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call);
 
 /* Levels younger than the open one are gone; starts a new epoch. Was admitted. */
 void tide_abandon(tide_pool *pool);
-
-/* The pool is over. */
-void tide_abandonments_free(tide_abandonments *all);
 
 /* Was the level whose block knows this tag taken away by such an event? */
 bool tide_abandoned(const tide_pool *pool, uint64_t tag);

@@ -3,8 +3,7 @@
  *
  * Reservations of address space, touched where they are used:
  *
- *   [head | shelves by type | uses by site | core | rows by type | rows in use]
- *   [undo log                        mapped in steps
+ *   [head | shelves by type | uses by site | core | rows by type | rows in use | undo log]
  *   [slots of a row]                 one for each type in use
  *
  * Nothing in them ever moves, so shelves, slots and log entries are held by plain pointers. */
@@ -18,7 +17,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/os.h"
-#include "runtime/base/span.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/device/device.h"
@@ -38,7 +36,7 @@ enum {
     TIDE_ROW_APART = 64,
     TIDE_ROW_PLACES = 16,
     TIDE_ROWS_SPARE = 12, /* rows whose slots a shell keeps: runtime/pool/shell.h */
-    TIDE_LOG_ENTRIES = 1 << 20,
+    TIDE_LOG_ENTRIES = 1 << 17,
     TIDE_FOREIGN_MAX = 16 /* streams beside its own that a pool can be used on */
 };
 
@@ -113,8 +111,7 @@ typedef enum tide_undo_kind {
 /* The undo log; runtime/pool/log.h. */
 typedef struct tide_log {
     tide_entry *start;
-    tide_entry *end; /* of what is mapped: tide_log_grow moves it, up to TIDE_LOG_ENTRIES */
-    tide_span span;
+    tide_entry *end; /* of what is in use: tide_log_grow moves it, up to TIDE_LOG_ENTRIES */
     tide_shelf undo[TIDE_UNDO_COUNT]; /* the shelves of the entries above */
     uint64_t mark_serial;             /* of the pool's youngest mark; no other pool's mark has it */
 } tide_log;

@@ -10,10 +10,11 @@
 
 void tide_log_refuse(const tide_pool *pool, const char *call)
 {
-    if (pool->core->log.span.mapped < pool->core->log.span.bytes) {
+    const tide_log *log = &pool->core->log;
+    if (log->end - log->start < TIDE_LOG_ENTRIES) {
         tide_fail(TIDE_ERROR_MEMORY, call,
-                  "no address space for more than %td entries in the undo log of pool '%s'",
-                  pool->core->log.end - pool->core->log.start, pool->core->name);
+                  "no memory for more than %td entries in the undo log of pool '%s'",
+                  log->end - log->start, pool->core->name);
         return;
     }
     tide_fail(TIDE_ERROR_LIMIT, call,
@@ -26,21 +27,16 @@ void tide_log_refuse(const tide_pool *pool, const char *call)
 bool tide_log_grow(tide_pool *pool)
 {
     tide_log *log = &pool->core->log;
-    size_t want = log->span.mapped * 2 <= log->span.bytes ? log->span.mapped * 2 : log->span.bytes;
-    if (log->span.mapped == log->span.bytes || !tide_span_grow(&log->span, want))
+    size_t had = (size_t)(log->end - log->start);
+    size_t more = had * 2 < TIDE_LOG_ENTRIES ? had : TIDE_LOG_ENTRIES - had;
+    if (more == 0 ||
+        !tide_os_open(log->start, had * sizeof *log->start, (had + more) * sizeof *log->start))
         return false;
     tide_entry *before = log->end;
-    log->end = tide_log_mapped_end(log);
-    tide_assert(log->end > before);
+    log->end += more;
     (void)__atomic_compare_exchange_n(&pool->log_room, &before, log->end, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST);
     return true;
-}
-
-tide_entry *tide_log_mapped_end(const tide_log *log)
-{
-    size_t entries = (log->span.mapped - TIDE_LOG_IN_PAGE) / sizeof(tide_entry);
-    return log->start + (entries < TIDE_LOG_ENTRIES ? entries : TIDE_LOG_ENTRIES);
 }
 
 /* ---- saving a shelf --------------------------------------------------------------------- */

@@ -9,8 +9,8 @@
 /* Sets the message that the log is full, or that the system has no memory for more of it. */
 TIDE_COLD void tide_log_refuse(const tide_pool *pool, const char *call);
 
-/* Maps more of the log. False, nothing changed, no message: it has all its entries, or the system
- * refuses. Owner only. */
+/* Takes more of the log into use. False, nothing changed, no message: it has all its entries, or the
+ * system refuses (tide_os_open). Owner only. */
 TIDE_COLD bool tide_log_grow(tide_pool *pool);
 
 /* Room for so many more entries? Sets the message if not. */
@@ -47,9 +47,6 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
 
 /* Undoes what a touch of a type without a bit has changed beside its shelf. */
 void tide_log_touch_undo(tide_pool *pool, const tide_entry *entry);
-
-/* Where what is mapped of the log ends. */
-tide_entry *tide_log_mapped_end(const tide_log *log);
 
 /* Where the log ends for fast paths from now on. Owner, or who asks something of the pool. */
 void tide_log_set_room(tide_pool *pool, tide_entry *room);

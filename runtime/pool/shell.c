@@ -19,14 +19,13 @@ enum {
     CORE_AT = ROUND_TO_PAGE(sizeof(tide_pool)),
     TABLE_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
     USED_AT = ROUND_TO_PAGE(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
-    RESERVED = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
-    LOG_BYTES = ROUND_TO_PAGE(TIDE_LOG_IN_PAGE + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
-    LOG_FIRST = 16 * PAGE
+    LOG_AT = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)) + TIDE_LOG_IN_PAGE,
+    RESERVED = ROUND_TO_PAGE(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
+    LOG_FIRST = (16 * PAGE - TIDE_LOG_IN_PAGE) / sizeof(tide_entry) /* entries */
 };
 
 _Static_assert(CORE_AT >= sizeof(tide_pool), "the log's own shelves lie behind those of the types");
 _Static_assert(CORE_AT % PAGE == 0, "each part begins a page");
-_Static_assert((size_t)LOG_BYTES <= (size_t)TIDE_SPAN_MAX, "a log is one span");
 
 /* What a kept shell may have touched: a dozen pages or two. */
 enum {
@@ -49,38 +48,24 @@ static void shell_lay_out(tide_pool *pool)
     tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
     core->rows.by_type = (tide_row *)(void *)(start + TABLE_AT);
     core->rows.used = (tide_row **)(void *)(start + USED_AT);
-    core->abandoned.events = core->abandoned.first;
-    core->log.start = (tide_entry *)(void *)(core->log.span.start + TIDE_LOG_IN_PAGE);
-    core->log.end = tide_log_mapped_end(&core->log);
+    core->log.start = (tide_entry *)(void *)(start + LOG_AT);
+    if (core->log.end == NULL) /* else what a pool before it has taken into use */
+        core->log.end = core->log.start + LOG_FIRST;
 }
 
 /* The reservation, with what every pool writes to open. What belongs to a type opens with its row
  * (runtime/pool/row.c). */
-static char *shell_reserve_parts(void)
+static tide_pool *shell_reserve(void)
 {
     char *start = tide_os_reserve_closed(RESERVED);
     if (start == NULL)
         return NULL;
     if (tide_os_open(start, 0, offsetof(tide_pool, shelves)) &&
-        tide_os_open(start, offsetof(tide_pool, uses), TABLE_AT))
-        return start;
+        tide_os_open(start, offsetof(tide_pool, uses), TABLE_AT) &&
+        tide_os_open(start, LOG_AT, LOG_AT + LOG_FIRST * sizeof(tide_entry)))
+        return (tide_pool *)(void *)start;
     tide_os_unreserve(start, RESERVED);
     return NULL;
-}
-
-/* Two reservations or none. */
-static tide_pool *shell_reserve(void)
-{
-    tide_span log;
-    if (!tide_span_make(&log, LOG_BYTES, LOG_FIRST))
-        return NULL;
-    char *start = shell_reserve_parts();
-    if (start == NULL) {
-        tide_span_end(&log);
-        return NULL;
-    }
-    ((tide_pool_core *)(void *)(start + CORE_AT))->log.span = log;
-    return (tide_pool *)(void *)start;
 }
 
 static void shell_unreserve(tide_pool *pool)
@@ -91,8 +76,6 @@ static void shell_unreserve(tide_pool *pool)
             tide_row_unreserve_slots(core->rows.spare[i]);
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         tide_row_unreserve_slots(core->rows.used[i]->slots);
-    tide_abandonments_free(&core->abandoned);
-    tide_span_end(&core->log.span);
     tide_os_unreserve(pool, RESERVED);
 }
 
@@ -108,9 +91,8 @@ static bool shell_row_is_small(const tide_row *row)
 static bool shell_is_small(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    bool small = core->rows.used_count <= SMALL_TYPES &&
-                 core->log.start[SMALL_ENTRIES].shelf == NULL &&
-                 core->abandoned.events == core->abandoned.first;
+    bool small =
+        core->rows.used_count <= SMALL_TYPES && core->log.start[SMALL_ENTRIES].shelf == NULL;
     for (uint32_t i = 0; small && i < core->rows.used_count; i++)
         small = shell_row_is_small(core->rows.used[i]);
     return small;
@@ -130,7 +112,7 @@ static void shell_wipe_row(tide_row *row)
 static void shell_wipe(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    tide_span log = core->log.span;
+    tide_entry *log_end = core->log.end;
     tide_slot *spare[TIDE_ROWS_SPARE];
     memcpy(spare, core->rows.spare, sizeof spare);
     for (uint32_t i = 0; i < core->rows.used_count; i++) {
@@ -140,7 +122,7 @@ static void shell_wipe(tide_pool *pool)
     }
     memset(core, 0, sizeof *core);
     memset(pool, 0, offsetof(tide_pool, shelves));
-    core->log.span = log;
+    core->log.end = log_end;
     memcpy(core->rows.spare, spare, sizeof spare);
 }
 
