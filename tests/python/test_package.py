@@ -4,6 +4,7 @@ import doctest
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -63,15 +64,32 @@ def test_methods_that_make_arrays_show_their_arguments():
         assert len(inspect.signature(getattr(tidepool.Scope, name)).parameters) >= 2
 
 
-def test_the_package_is_typed():
-    """mypy reads the annotations of all modules, and finds none that is wrong."""
-    check = ("import numpy, tidepool, tidepool.numpy\n"
+PAGE = pathlib.Path(__file__).parents[2] / "include/python/README.md"
+NAMES = """from collections.abc import Iterable
+from typing import Any
+import numpy
+import numpy.typing
+import tidepool
+data: Iterable[numpy.typing.NDArray[numpy.float64]]
+total: float
+n: int; m: int; k: int
+torch: Any; cupy: Any
+"""
+
+
+def test_every_example_of_the_page_is_typed(tmp_path):
+    """As it stands, with what it leaves to the reader declared; a wrong call is found."""
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.S | re.M)
+    assert len(blocks) >= 3
+    files = [tmp_path / f"block_{i}.py" for i in range(len(blocks) + 1)]
+    wrong = ("def area(x: numpy.typing.NDArray[Any]) -> float: return float(tidepool.scoped(lambda x, *, scope: x.sum())(x))\n"
              "with tidepool.Pool('x').scope() as s:\n"
-             "    a: numpy.ndarray = s.empty((2, 3), 'f4')\n"
-             "    reveal_type(s.zeros_like(a))\n"
+             "    reveal_type(s.empty((2, 3), 'f4'))\n"
              "tidepool.Pool(limit_bytes='x')\n")
-    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir=/dev/null", "-c", check],
-                          capture_output=True, text=True, timeout=300, cwd="/", check=False)
+    for file, block in zip(files, [*blocks, wrong]):
+        file.write_text(NAMES + block)
+    done = subprocess.run([sys.executable, "-m", "mypy", "--check-untyped-defs", "--cache-dir=/dev/null", *files],
+                          capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
     errors = [line for line in done.stdout.splitlines() if " error: " in line]
     assert len(errors) == 1 and 'incompatible type "str"; expected "int"' in errors[0], done.stdout
     assert "numpy.ndarray" in done.stdout
@@ -86,14 +104,23 @@ def test_the_stubs_say_what_is_there(tmp_path):
 
 
 def test_the_pages_scopes_warn_of_nothing():
-    page = pathlib.Path(__file__).parents[2] / "include/python/README.md"
-    program = page.read_text().split("## Scopes\n\n```python\n")[1].split("```")[0]
+    program = PAGE.read_text().split("## Scopes\n\n```python\n")[1].split("```")[0]
     names = {"numpy": numpy, "data": [numpy.arange(9.0)] * 50, "total": 0, "n": 2, "m": 3, "k": 4}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         exec(program, names)  # noqa: S102
     assert names["pool"].stats()["scopes"] == 100 and names["pool"].stats()["pinned"] == 0
     assert names["variance"](names["data"][0]) is None
+
+
+def test_the_package_has_the_command():
+    """`tidepool`, where it was built with jansson; a sentence that says what is missing where not."""
+    done = subprocess.run([pathlib.Path(sys.executable).with_name("tidepool"), "--version"], capture_output=True, text=True,
+                          timeout=300, check=False, env={**os.environ, "PATH": "/nowhere"})
+    if (HOME / "tidepool-command").exists():
+        assert (done.returncode, done.stdout) == (0, f"tidepool {tidepool.__version__}\n"), done.stderr
+    else:
+        assert done.returncode == 1 and "libjansson-dev" in done.stderr
 
 
 def test_the_benchmark_runs():

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import tidepool
+import tidepool.page
 
 COMMAND = os.environ.get("TIDEPOOL_COMMAND", "")
 
@@ -23,7 +24,8 @@ def pool():
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """A command of the test's own: a function that says what it runs."""
+    """A command of the test's own, in place of the package's: a function that says what it runs."""
+    monkeypatch.setattr(tidepool.page, "__file__", str(tmp_path / "page.py"))
     folder = tmp_path / "path"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -56,8 +58,11 @@ def test_the_command_gets_a_record_of_now(pool, command, tmp_path, monkeypatch):
 
 
 def test_without_the_command(command, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no command `tidepool`"):
-        tidepool.report(tmp_path / "page.html")
+    for script in (None, "from tidepool.__main__ import run_command"):
+        if script:
+            command(script)
+        with pytest.raises(FileNotFoundError, match="no command `tidepool`"):
+            tidepool.report(tmp_path / "page.html")
 
 
 def test_a_command_that_fails(command, tmp_path):

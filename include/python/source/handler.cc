@@ -19,9 +19,10 @@ static constexpr uintptr_t alignment = 64;
 
 static struct {
     tide_buffers *buffers;
-    PyDataMemAllocator plain; /* NumPy's own */
+    PyDataMem_Handler *own;   /* NumPy's */
+    PyDataMemAllocator plain; /* its functions */
     size_t least;             /* bytes from which buffers are used */
-} state = {nullptr, {}, size_t(64) << 10};
+} state = {nullptr, nullptr, {}, size_t(64) << 10};
 
 static bool may_be_buffer(const void *pointer)
 {
@@ -144,11 +145,12 @@ static PyObject *handler_capsule()
 {
     static PyObject *capsule;
     if (capsule == nullptr) {
-        const PyDataMem_Handler *plain = static_cast<PyDataMem_Handler *>(
+        PyDataMem_Handler *own = static_cast<PyDataMem_Handler *>(
             PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler"));
-        if (plain == nullptr || process_buffers() == nullptr)
+        if (own == nullptr || process_buffers() == nullptr)
             throw nb::python_error();
-        state.plain = plain->allocator;
+        state.own = own;
+        state.plain = own->allocator;
         capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
         if (capsule == nullptr)
             throw nb::python_error();
@@ -176,6 +178,37 @@ static bool handler_is_set(PyObject *capsule)
     if (now == capsule)
         PyErr_Clear();
     return now == capsule;
+}
+
+/* NumPy's own handler for one context, though another may serve all that chose none. */
+static PyObject *own_capsule()
+{
+    static PyObject *capsule;
+    (void)handler_capsule();
+    if (capsule == nullptr)
+        capsule = PyCapsule_New(state.own, "mem_handler", nullptr);
+    if (capsule == nullptr)
+        throw nb::python_error();
+    return capsule;
+}
+
+/* NumPy's own functions for what is allocated, ours for what is freed: it may be a buffer. */
+static PyDataMem_Handler retired = {"default_allocator", 1, {}};
+
+/* NumPy asks its default capsule wherever a context has chosen no handler. So what that points to
+ * serves all threads, those that are there and those that come. Arrays keep the capsule, and are
+ * freed by what it points to then: never again by NumPy's own handler, which knows no buffers. */
+static void handler_everywhere(bool on)
+{
+    (void)own_capsule();
+    retired.allocator = state.plain;
+    retired.allocator.realloc = handler_realloc;
+    retired.allocator.free = handler_free;
+    PyDataMem_Handler *now = static_cast<PyDataMem_Handler *>(
+        PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler"));
+    PyDataMem_Handler *wanted = on ? &handler : now == &handler ? &retired : now;
+    if (now == nullptr || PyCapsule_SetPointer(PyDataMem_DefaultHandler, wanted) != 0)
+        throw nb::python_error();
 }
 
 /* Puts it in force in this thread's context; the one before it is the result. */
@@ -248,7 +281,8 @@ static void handler_set_least(const Integer &bytes)
 void bind_handler(nb::module_ &m)
 {
     m.def("handler_set", &handler_set, nb::arg("capsule").none());
-    m.def("handler_default", [] { return nb::borrow(PyDataMem_DefaultHandler); });
+    m.def("handler_default", [] { return nb::borrow(own_capsule()); });
+    m.def("handler_everywhere", &handler_everywhere, nb::arg("on"));
     m.def("handler_in_force", &handler_in_force);
     m.def("handler_holds", &handler_holds, nb::arg("array"));
     m.def("handler_stats", &handler_stats);

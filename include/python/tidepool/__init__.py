@@ -25,7 +25,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _core, numpy, profile
 from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadError, __version__,
@@ -40,7 +40,7 @@ __all__ = ["Buffer", "Buffers", "EscapeWarning", "Pool", "Scope", "Setting", "Se
            "Sites", "StaleError", "ThreadError", "facts", "from_dlpack", "local", "log_events", "numpy", "on_event",
            "pools", "profile", "report", "scoped", "settings", "settle", "sites", "step", "__version__"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
 _pools: dict[int, weakref.ref[Pool]] = {}  # by id: list() of its values runs no code of Python's
 _mine = threading.local()
 
@@ -123,7 +123,11 @@ def local() -> Pool:
     return pool
 
 
-def scoped(function: Function | None = None, *, pool: Pool | None = None) -> Any:
+@overload
+def scoped(function: Callable[..., Result], *, pool: Pool | None = None) -> Callable[..., Result]: ...
+@overload
+def scoped(function: None = None, *, pool: Pool | None = None) -> Callable[[Callable[..., Result]], Callable[..., Result]]: ...
+def scoped(function: Callable[..., Any] | None = None, *, pool: Pool | None = None) -> Any:
     """Decorator: each call has a scope of its own, which the function gets as its argument `scope`.
 
     >>> @scoped

@@ -8,8 +8,9 @@
 True
 
 The handler is in force in the thread and context (contextvars) that called use(), as NumPy defines
-it: a new thread begins with NumPy's own. Each array remembers how it was allocated, so it may
-outlive the handler and be freed anywhere. Arrays of fewer than `least()` bytes are NumPy's own.
+it: a new thread begins with NumPy's own. use(all_threads=True) has it in force in all threads. Each
+array remembers how it was allocated, so it may outlive the handler and be freed anywhere. Arrays of
+fewer than `least()` bytes are NumPy's own.
 """
 from __future__ import annotations
 
@@ -22,13 +23,22 @@ from . import _core
 __all__ = ["active", "holds", "least", "off", "set_least", "stats", "trim", "use", "using"]
 
 
-def use() -> None:
-    """From now on NumPy's arrays get their memory from buffers, in this thread and context."""
+def use(*, all_threads: bool = False) -> None:
+    """From now on NumPy's arrays get their memory from buffers, in this thread and context.
+
+    all_threads: in all others, too, those that are there and those that begin later, whoever starts
+    them. A context that has chosen a handler itself keeps that; a process that is spawned begins with
+    NumPy's own."""
+    if all_threads:
+        _core.handler_everywhere(True)
     _core.handler_set(None)
 
 
-def off() -> None:
-    """From now on NumPy's own handler serves again. Arrays that have buffers keep them."""
+def off(*, all_threads: bool = False) -> None:
+    """From now on NumPy's own handler serves again, in this thread and context; all_threads: also in
+    all others that called no use() themselves. Arrays that have buffers keep them."""
+    if all_threads:
+        _core.handler_everywhere(False)
     _core.handler_set(_core.handler_default())
 
 

@@ -30,26 +30,42 @@ def facts() -> dict[str, Any]:
 def report(path: str | os.PathLike[str]) -> None:
     """Writes a page about the process as it is now, one HTML file that needs no network.
 
-    It is made by the command `tidepool`, which a build of the library installs where it finds
-    jansson; FileNotFoundError if there is none on the PATH, RuntimeError with its words if it makes
+    It is made by the command `tidepool`, which the package has where it was built with jansson;
+    FileNotFoundError if there is none, here or on the PATH, RuntimeError with its words if it makes
     no page. For a page of a whole run, with what changed in it: `tidepool record -o FILE python …`.
     """
     import pathlib
-    import shutil
     import subprocess
     import tempfile
 
-    command = shutil.which("tidepool")
-    if command is None:
-        raise FileNotFoundError("there is no command `tidepool` on the PATH: build the library with jansson and "
-                                "libjs-chart.js, and install it")
+    program = command()
     with tempfile.TemporaryDirectory(prefix="tidepool-") as folder:
         record = pathlib.Path(folder) / "now.rec"
         record.write_text(_record(), encoding="utf-8")
-        done = subprocess.run([command, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
+        done = subprocess.run([program, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
                               capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip() or f"{command} ended with {done.returncode}")
+        raise RuntimeError(done.stderr.strip() or f"{program} ended with {done.returncode}")
+
+
+def command() -> str:
+    """The path of the command `tidepool`: the package's own, else what is on the PATH and not the package's script,
+    which would ask here again."""
+    import shutil
+
+    own = os.path.join(os.path.dirname(__file__), "tidepool-command")
+    if os.access(own, os.X_OK):
+        return own
+    found = shutil.which("tidepool")
+    if found is None or _is_script(found):
+        raise FileNotFoundError("there is no command `tidepool`, in the package or on the PATH: build the package, or the "
+                                "library, with jansson and libjs-chart.js (Debian: libjansson-dev, libjs-chart.js)")
+    return found
+
+
+def _is_script(path: str) -> bool:
+    with open(path, "rb") as file:
+        return b"tidepool.__main__" in file.read(4096)
 
 
 def _plain(word: str) -> str:
