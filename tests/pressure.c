@@ -215,6 +215,38 @@ static void steady_sizes_are_left_alone(const scene *s)
     assert_int_equal(after.allocations, before.allocations);
 }
 
+/* What a function takes that calls itself with a quarter of the size: each of its slots is large in the
+ * outer call and small in the inner ones, in every round. */
+static void take_nested(tide_pool *pool, size_t n)
+{
+    TIDE_SCOPE(pool);
+    take(pool, TIDE_F32, n, 1);
+    for (int time = 0; time < 3; time++) {
+        TIDE_SCOPE(pool);
+        for (int i = 0; i < 4; i++)
+            take(pool, TIDE_F32, n, 2);
+    }
+    if (n > 1024)
+        take_nested(pool, n / 4);
+}
+
+static void take_two_and_nested(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_F32, MIB, 1);
+    take(pool, TIDE_F32, MIB, 1);
+    take_nested(pool, MIB);
+}
+
+static void sizes_that_come_back_in_each_round_are_kept(const scene *s)
+{
+    form_repeat(s->form, s->pool, 10, take_two_and_nested, NULL);
+    tide_pool_statistics before = stats_of(s->pool);
+    form_repeat(s->form, s->pool, 30, take_two_and_nested, NULL);
+    assert_int_equal(stats_of(s->pool).allocations, before.allocations);
+    CHECK_POOL(s->pool);
+}
+
 /* ---- idle threads -------------------------------------------------------------------------- */
 
 enum { WORKERS = 20, WORK = 16 * MIB };
@@ -392,6 +424,7 @@ static void owners_may_wake_at_any_time(void **state)
 static const form_case cases[] = {
     CASE_SLOTS(a_large_array_that_moves_is_held_once),
     CASE_SLOTS(steady_sizes_are_left_alone),
+    CASE_SLOTS(sizes_that_come_back_in_each_round_are_kept),
 };
 
 static const struct CMUnitTest others[] = {

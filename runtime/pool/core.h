@@ -60,8 +60,9 @@ typedef struct tide_row {
     uint32_t count;                   /* slots, the sentinel not counted          */
     uint32_t records_room;
     tide_type type;
-    bool warned;       /* that so many are live: the setting `live_warn` */
-    uint64_t saved_at; /* of a type without a bit: tag of the level that last saved the shelf */
+    bool warned;         /* that so many are live: the setting `live_warn` */
+    size_t watched_live; /* most bytes that were asked for at once in watched slots: row.c */
+    uint64_t saved_at;   /* of a type without a bit: tag of the level that last saved the shelf */
 } tide_row;
 
 /* Another thread may walk the rows of a pool with the registry locked (runtime/inspect/pools.c).
@@ -76,6 +77,7 @@ typedef struct tide_slot_record {
     size_t bytes;             /* of that memory                                      */
     size_t peak;              /* largest request since the last compact, in elements */
     uint8_t watched, surplus; /* runtime/pool/row.c: a large size that moves            */
+    size_t asked;             /* watched: bytes that the last request asked for               */
     uint8_t less;       /* passes in a row that saw less than `recent` asked for (pool/trim.c) */
     size_t recent;      /* largest request lately, in elements, and ...                 */
     size_t since;       /* ... the largest one of these passes                          */

@@ -247,15 +247,41 @@ void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
  *  - What is asked for is far less: the slot is exchanged for a small one further along, where the
  *    large size may be asked for next.
  *  - There is none further along, so nobody has needed the memory this time. After SURPLUS_TIMES of
- *    these in a row the slot gets memory of the size asked for.
+ *    these in a row the slot gets memory of the size asked for, if watched slots hold half as much
+ *    again as was ever live in them at once. Else the size does not move: calls that nest use one
+ *    slot for large and for small arrays in each round, and need its memory again. The slot is
+ *    watched no more.
  *  - It is as large as the memory: after WATCHED_TIMES of these in a row it is watched no more. */
 enum { WATCHED_TIMES = 8, SURPLUS_TIMES = 4, WATCH_REACH = 64, SMALL_BYTES = 64 };
 
 static void row_watch(tide_row *row, tide_slot *slot)
 {
     tide_slot_record *record = tide_slot_record_of(row, slot);
+    if (record->watched == 0)
+        record->asked = 0; /* nobody has seen it */
     record->watched = WATCHED_TIMES;
     tide_slot_admit(slot, 0);
+}
+
+/* The slot is about to be live with so many bytes, and those before it are live. */
+static void row_note_live(tide_row *row, tide_slot *slot, size_t bytes)
+{
+    size_t live = 0;
+    tide_slot_record_of(row, slot)->asked = bytes;
+    for (tide_slot *other = slot + 1; other-- > row->slots && slot - other <= WATCH_REACH;) {
+        const tide_slot_record *record = tide_slot_record_of(row, other);
+        live += record->watched != 0 ? record->asked : 0;
+    }
+    if (live > row->watched_live)
+        row->watched_live = live;
+}
+
+static bool row_holds_too_much(const tide_row *row)
+{
+    size_t held = 0;
+    for (uint32_t i = 0; i < row->count; i++)
+        held += row->records[i].watched != 0 ? row->records[i].bytes : 0;
+    return held / 3 > row->watched_live / 2;
 }
 
 /* The slot has just got memory. */
@@ -268,6 +294,7 @@ static void row_watch_sizes(const tide_pool *pool, tide_row *row, tide_slot *slo
         if (other->data != NULL && tide_slot_record_of(row, other)->capacity >= request->n) {
             row_watch(row, other);
             row_watch(row, slot);
+            row_note_live(row, slot, request->bytes);
             return;
         }
 }
@@ -290,6 +317,7 @@ static void row_serve_watched(tide_pool *pool, tide_row *row, tide_slot *slot,
 {
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_assert(record->watched > 0 && request->n <= record->capacity);
+    row_note_live(row, slot, request->bytes);
     if (request->bytes > record->bytes / 2 || record->bytes <= SMALL_BYTES ||
         !row_exchanges(pool->core, request, record->bytes - request->bytes)) {
         record->watched--;
@@ -298,9 +326,11 @@ static void row_serve_watched(tide_pool *pool, tide_row *row, tide_slot *slot,
     }
     record->watched = WATCHED_TIMES;
     if (row_exchange(pool, row, slot, row_find_smaller(row, slot, request->n, record->bytes)))
-        return;
-    if (++record->surplus >= SURPLUS_TIMES)
+        tide_slot_record_of(row, slot)->asked = request->bytes;
+    else if (++record->surplus >= SURPLUS_TIMES && row_holds_too_much(row))
         row_shrink(pool, row, slot, request);
+    else if (record->surplus >= SURPLUS_TIMES)
+        record->watched = 0;
 }
 
 /* ---- fitting ----------------------------------------------------------------------------- */
@@ -360,6 +390,7 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     if (row_exchanges(pool->core, request, request->bytes) &&
         row_exchange(pool, row, slot, row_find_larger(row, slot, request->n))) {
         tide_slot_record_of(row, slot)->surplus = 0;
+        row_note_live(row, slot, request->bytes);
         return slot;
     }
     return row_grow_free(pool, row, slot, request);
