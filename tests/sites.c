@@ -368,6 +368,26 @@ static void a_scope_of_a_pinned_site_is_at_its_tier(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* A tuner's own data stays with the site, whatever is learned of it. */
+static void a_site_keeps_what_a_tuner_gives_it(void **state)
+{
+    (void)state;
+    int one, other;
+    struct query query = {.name = "never entered"};
+    tide_site_each(site_matches, &query);
+    assert_null(tide_site_user(query.found));
+    assert_int_equal(tide_site_set_user(query.found, &one), TIDE_OK);
+    assert_int_equal(tide_site_reset(query.found), TIDE_OK);
+    assert_ptr_equal(tide_site_user(query.found), &one);
+    tide_site *made = tide_site_register("a tuner's");
+    assert_int_equal(tide_site_set_user(made, &other), TIDE_OK);
+    assert_true(tide_site_user(made) == &other && tide_site_user(query.found) == &one);
+    assert_int_equal(tide_site_set_user(query.found, NULL), TIDE_OK);
+    assert_null(tide_site_user(query.found));
+    assert_int_equal(tide_site_set_user(NULL, &one), TIDE_ERROR_ARGUMENT);
+    assert_null(tide_site_user(NULL));
+}
+
 static void tiers_have_names(void **state)
 {
     (void)state;
@@ -393,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_tier_without_a_plan_is_refused),
         cmocka_unit_test(a_site_may_be_restaged_while_its_scope_is_open),
         cmocka_unit_test(a_scope_of_a_pinned_site_is_at_its_tier),
+        cmocka_unit_test(a_site_keeps_what_a_tuner_gives_it),
         cmocka_unit_test(tiers_have_names),
     };
     return cmocka_run_group_tests_name("sites", tests, NULL, NULL);

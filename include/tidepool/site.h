@@ -103,6 +103,12 @@ TIDE_API void tide_site_each(bool (*visit)(tide_site *site, void *user), void *u
 /* TIDE_ERROR_ARGUMENT for NULLs. The strings live as long as the site. Any thread. */
 TIDE_API tide_status tide_site_info(const tide_site *site, tide_site_information *out);
 
+/* The tuner's own data of a site, which the library neither reads nor changes: NULL until it is set.
+ * It goes when the site's module is unloaded, and stays at a reset. TIDE_ERROR_ARGUMENT,
+ * TIDE_ERROR_MEMORY. Any thread. */
+TIDE_API tide_status tide_site_set_user(tide_site *site, void *user);
+TIDE_API void *tide_site_user(const tide_site *site);
+
 /* Declares which types a site is used for; what it is used for else works as before, only slower.
  *
  *   scope      the types that its table plan saves, in any order. The site uses that plan from now

@@ -27,6 +27,7 @@ typedef struct tide_site_record {
     const tide_plan *compiled; /* by policy; NULL: none is in force                   */
     void *profile;             /* the observer's own */
     void *learner;             /* policy's own       */
+    void *user;                /* the tuner's own    */
 } tide_site_record;
 
 /* Did the program say what it is used for? Then nothing observed changes that. */

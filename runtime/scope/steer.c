@@ -222,6 +222,22 @@ tide_status tide_site_unpin(tide_site *site)
     return TIDE_OK;
 }
 
+tide_status tide_site_set_user(tide_site *site, void *user)
+{
+    TIDE_FORWARD(steer_begin(site, "tide_site_set_user"));
+    site->record->user = user;
+    tide_registry_unlock();
+    return TIDE_OK;
+}
+
+void *tide_site_user(const tide_site *site)
+{
+    tide_registry_lock();
+    void *user = site != NULL && site->record != NULL ? site->record->user : NULL;
+    tide_registry_unlock();
+    return user;
+}
+
 tide_status tide_site_reset(tide_site *site)
 {
     TIDE_FORWARD(steer_begin(site, "tide_site_reset"));

@@ -17,11 +17,12 @@ import tidepool.cupy
 import tidepool.page
 import tidepool.steer
 import tidepool.torch
+import tidepool.tuning
 
 HOME = pathlib.Path(tidepool.__file__).parent
 
 
-@pytest.mark.parametrize("module", [tidepool, tidepool.numpy, tidepool.page, tidepool.steer, tidepool.profile])
+@pytest.mark.parametrize("module", [tidepool, tidepool.numpy, tidepool.page, tidepool.steer, tidepool.tuning, tidepool.profile])
 def test_doctests(module):
     done = doctest.testmod(module)
     assert done.failed == 0
@@ -51,7 +52,7 @@ def test_every_public_name_is_documented():
 
 
 @pytest.mark.parametrize("kind", [tidepool.Pool, tidepool.Scope, tidepool.Buffers, tidepool.Buffer, tidepool.Site,
-                                  tidepool.Settings])
+                                  tidepool.Settings, tidepool.Knob, tidepool.Variants])
 def test_every_member_is_documented(kind):
     members = [name for name in dir(kind) if not name.startswith("_") and name not in dir(list) + dir(dict)]
     assert members

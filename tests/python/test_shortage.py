@@ -167,6 +167,21 @@ class Acts:
                 "no_text": refused(self.pool.scope, 3), "no_stream": refused(lambda: self.buffer.__dlpack__(stream=1)),
                 "too_many": refused(t.step, 3), "unknown": refused(lambda: self.pool.scope(nme="x"))}
 
+    def tuning(self):
+        t, file = self.t, __file__
+        core, body = t._core, t.variants("short work", "one", "other")
+        knob, functions = t.tunable("short knob", 0, 9), t.variants("short functions", len, key=len)
+
+        def used():
+            with t.measure(body, 3):
+                pass
+
+        return {"knob": lambda: core.tunable_knob(f"knob {next(self.names)}", file, 1, 0, 9, 5),
+                "variants": lambda: core.tunable_variants(f"variants {next(self.names)}", file, 1, ["a", "b"]),
+                "again": lambda: t.tunable("short again", 0, 9), "used": used, "rows": body.rows,
+                "value": lambda: core.tunable_set(knob._number, knob.value), "pin": lambda: body.pin(3, "one"),
+                "reset": body.reset, "called": lambda: functions("abc")}
+
     def handler(self):
         """What says that there was no memory has changed nothing. `using` may end so: then `off` comes later."""
         t = self.t.numpy
@@ -196,7 +211,7 @@ NANOBINDS_OWN = {
     "unknown": "the same",
 }
 
-GROUPS = ("arrays", "pools", "shared", "steering", "handler")
+GROUPS = ("arrays", "pools", "shared", "steering", "tuning", "handler")
 STEPS = {"settings_page": 37}  # of a long row of like requests not each
 
 

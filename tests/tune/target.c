@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/callsite.h>
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>
 
@@ -32,6 +34,7 @@ static void target_use(uint64_t key)
 
 static int64_t target_knob(void)
 {
+    TIDE_SCOPE_NAMED(tide_pool_local(), "of a function");
     TIDE_MEASURE(&target_body, 0, unused);
     return tide_tunable("in a function", 8, 64) + tide_tunable_value(&target_file);
 }
@@ -40,6 +43,15 @@ static bool target_list(tide_tunable *tunable, void *user)
 {
     (void)user;
     printf("%s %ld\n", tunable->name, (long)tide_tunable_value(tunable));
+    return true;
+}
+
+static bool target_list_site(tide_site *site, void *user)
+{
+    (void)user;
+    tide_site_information info;
+    if (tide_site_info(site, &info) == TIDE_OK)
+        printf("site %s\n", info.name);
     return true;
 }
 
@@ -53,6 +65,7 @@ int main(int count, char **args)
 {
     if (count > 1 && strcmp(args[1], "list") == 0) {
         tide_tunable_each(target_list, NULL);
+        tide_site_each(target_list_site, NULL);
         return 0;
     }
     long uses = count > 2 ? atol(args[2]) : 0;

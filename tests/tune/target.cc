@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The same in C++: tunables of inline functions and templates, too, are listed before any use.
+// The same in C++: tunables and sites of inline functions and templates, too, are listed before any use.
 #include <cstdio>
 #include <cstring>
 
+#include <tidepool/callsite.h>
+#include <tidepool/site.h>
+#include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>
 
 TIDE_VARIANTS(work, "work", "one", "two");
@@ -10,12 +13,18 @@ TIDE_KNOB(file_knob, "of the file", 0, 10, 5);
 
 inline int64_t inline_knob()
 {
+    TIDE_SCOPE_NAMED(tide_pool_local(), "inline");
     return tide_tunable("inline", 8, 64) + tide_tunable("inline, the second", 0, 3, 1);
 }
 
 template <class T> T template_knob()
 {
-    return static_cast<T>(tide_tunable("of a template", 1, 9));
+    auto inside = [](auto more) {
+        TIDE_SCOPE_NAMED(tide_pool_local(), "lambda");
+        return more;
+    };
+    TIDE_SCOPE_NAMED(tide_pool_local(), "template");
+    return static_cast<T>(inside(tide_tunable("of a template", 1, 9)));
 }
 
 int main(int count, char **args)
@@ -25,6 +34,14 @@ int main(int count, char **args)
             [](tide_tunable *tunable, void *) {
                 std::printf("%s %ld\n", tunable->name,
                             static_cast<long>(tide_tunable_value(tunable)));
+                return true;
+            },
+            nullptr);
+        tide_site_each(
+            [](tide_site *site, void *) {
+                tide_site_information info;
+                if (tide_site_info(site, &info) == TIDE_OK)
+                    std::printf("site %s\n", info.name);
                 return true;
             },
             nullptr);

@@ -179,6 +179,7 @@ void bind_dlpack(nb::module_ &m);
 void bind_steer(nb::module_ &m);
 void bind_events(nb::module_ &m);
 void bind_frameworks(nb::module_ &m);
+void bind_tunables(nb::module_ &m);
 
 /* The process's buffers for NumPy and for pools; never destroyed. NULL with an exception. */
 tide_buffers *process_buffers();

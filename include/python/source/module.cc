@@ -32,6 +32,7 @@ NB_MODULE(_core, m)
     core::bind_steer(m);
     core::bind_events(m);
     core::bind_frameworks(m);
+    core::bind_tunables(m);
     loaded = true;
 }
 #undef PyInit__core

@@ -32,13 +32,15 @@ from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadErr
                     settle, step)
 from .page import facts, report
 from .steer import Setting, Settings, Site, Sites, log_events, on_event, settings, sites
+from .tuning import Knob, Tunable, Variants, measure, measured, tunable, tunables, variants
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Buffer", "Buffers", "EscapeWarning", "Pool", "Scope", "Setting", "Settings", "Site",
-           "Sites", "StaleError", "ThreadError", "facts", "from_dlpack", "local", "log_events", "numpy", "on_event",
-           "pools", "profile", "report", "scoped", "settings", "settle", "sites", "step", "__version__"]
+__all__ = ["Buffer", "Buffers", "EscapeWarning", "Knob", "Pool", "Scope", "Setting", "Settings", "Site",
+           "Sites", "StaleError", "ThreadError", "Tunable", "Variants", "facts", "from_dlpack", "local", "log_events",
+           "measure", "measured", "numpy", "on_event", "pools", "profile", "report", "scoped", "settings", "settle",
+           "sites", "step", "tunable", "tunables", "variants", "__version__"]
 
 Result = TypeVar("Result")
 _pools: dict[int, weakref.ref[Pool]] = {}  # by id: list() of its values runs no code of Python's

@@ -50,15 +50,32 @@ TIDE_INLINE void tide_site_leave(tide_scope *scope)
 
 TIDE_END_DECLS
 
-/* In C, the static sites stand in a list in a section of the binary, so they are known before they
- * are first entered. In C++, the statics of inline functions and templates lie in other sections,
- * and a section attribute cannot name these. There a site is listed when it is first entered. */
+/* In C, the static sites stand in a list in a section of the binary. In C++, the statics of inline
+ * functions and templates lie in other sections, and a section attribute cannot name these; there
+ * each site is listed by the initialisation of a static member of a template, which is made with the
+ * function. Both are before the program's main, or its dlopen returns. */
 #ifndef __cplusplus
 #define TIDE_SITE_LIST(site)                         \
     static tide_site *const TIDE_PASTE(site, _entry) \
         __attribute__((section("tide_sites"), used, TIDE_RETAIN)) = &(site)
 #else
-#define TIDE_SITE_LIST(site) TIDE_SEMICOLON
+extern "C++" {
+namespace tidepool
+{
+struct site_entry {
+    explicit site_entry(tide_site *site) noexcept
+    {
+        tide_site *const list[] = {site};
+        tide_module_enter(list, list + 1, site);
+    }
+};
+template <tide_site *site> struct site_listed {
+    static const site_entry entry;
+};
+template <tide_site *site> const site_entry site_listed<site>::entry(site);
+} /* namespace tidepool */
+}
+#define TIDE_SITE_LIST(site) static_cast<void>(&tidepool::site_listed<&(site)>::entry)
 #endif
 
 /* The address of a site of this place. `given` is its name, a string literal, or NULL. The site is
