@@ -9,9 +9,9 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 
 tide_status tide_lock_down(void)

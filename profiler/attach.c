@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The seam to the runtime: the functions that it calls when a plan is published, a site is
+/* The ring of profiles: the functions that the runtime calls when a plan is published, a site is
  * forgotten or its figures are asked for. Also the calls that observe every site and that
  * read one profile. */
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/scope/site.h"
 
-/* ---- the seam --------------------------------------------------------------------------- */
+/* ---- the ring --------------------------------------------------------------------------- */
 
 /* The plan to run: the given one, or one that wraps and observes it. Without memory the site
  * is not observed. */
@@ -55,12 +55,8 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 
-void tide_profile_attach(void)
-{
-    tide_assert(tide_hooks_profile.publish == NULL || tide_hooks_profile.publish == attach_publish);
-    tide_hooks_profile = (tide_hooks){
-        .publish = attach_publish, .forget = attach_forget, .describe = attach_describe};
-}
+const tide_ring tide_ring_profile = {
+    .publish = attach_publish, .forget = attach_forget, .describe = attach_describe};
 
 /* ---- everything ------------------------------------------------------------------------- */
 

@@ -15,9 +15,9 @@
 #include "profiler/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 
 /* Bytes that a temporary name is longer than the path, the 0 included, and some to spare. */
 enum { FILE_SUFFIX = 64 };

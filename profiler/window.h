@@ -38,14 +38,11 @@ uint64_t tide_packed_scopes(const tide_packed_profile *packed);
 bool tide_profile_pack(tide_packed_profile **packed, const tide_site_profile *profile);
 
 /* Policy wants to know when a site's window is full: called by the thread that filled it, nothing
- * locked; must be quick. Set while the seam is attached. */
+ * locked; must be quick. Set while learning is attached. */
 extern void (*tide_window_filled)(tide_site *site);
 
 /* What a loaded profile says of a site of which nothing was taken yet; false: nothing, or some of
  * its types are not registered yet, or something was taken. Registry locked. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out);
-
-/* Called once while the seam is attached. */
-void tide_profile_attach(void);
 
 #endif

@@ -17,8 +17,8 @@
 #include "jit/facts/tunables.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/site.h"
 

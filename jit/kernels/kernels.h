@@ -12,7 +12,7 @@
 #ifndef TIDEPOOL_JIT_KERNELS_KERNELS_H
 #define TIDEPOOL_JIT_KERNELS_KERNELS_H
 
-#include "runtime/base/hooks.h"
+#include "runtime/transfer/frame_help.h"
 
 typedef enum tide_kernels_language {
     TIDE_KERNELS_CUDA,

@@ -229,7 +229,7 @@ static tide_frame_result modules_help(const tide_frame_work *work)
                : TIDE_FRAME_FAILED;
 }
 
-static void modules_close_device(tide_device *device)
+void tide_modules_close(tide_device *device)
 {
     unit *u = __atomic_load_n(&device->kernels, __ATOMIC_ACQUIRE);
     if (u == NULL)
@@ -243,8 +243,7 @@ static void modules_close_device(tide_device *device)
 
 void tide_modules_attach(void)
 {
-    tide_hooks_policy.help = modules_help;
-    tide_hooks_policy.close = modules_close_device;
+    tide_frame_help = modules_help;
 }
 
 bool tide_modules_ready(const tide_device *device, const char **why)

@@ -8,8 +8,11 @@
 
 #include <tidepool/device.h>
 
-/* Sets the hooks of the runtime. */
+/* Has frames ask for the kernels. */
 void tide_modules_attach(void);
+
+/* The hook: the device was closed. */
+void tide_modules_close(tide_device *device);
 
 /* Are the device's kernels loaded? `why`: "", or why they cannot be had; NULL: not asked. Any
  * thread. */

@@ -5,7 +5,7 @@
 #define TIDEPOOL_JIT_KERNELS_TABLE_H
 
 #include "jit/kernels/kernels.h"
-#include "runtime/base/hooks.h"
+#include "runtime/transfer/frame_help.h"
 
 typedef struct tide_table {
     tide_segments segments;

@@ -25,9 +25,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/buffers/buffers.h"
 

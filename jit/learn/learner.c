@@ -15,7 +15,6 @@
 #include "profiler/observe.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"
@@ -341,7 +340,7 @@ static void learner_welcome(tide_site *site)
 }
 
 /* The hook: which plan the site gets in place of the one that the runtime would publish. */
-static const tide_plan *learner_publish(tide_site *site, const tide_plan *plan)
+const tide_plan *tide_learner_publish(tide_site *site, const tide_plan *plan)
 {
     tide_learner *learner = site->record->learner;
     if (tide_setting_get(TIDE_SETTING_learn) != 0 && !tide_site_arrived(site) &&
@@ -393,7 +392,7 @@ static void learner_start_again(tide_learner *learner)
     tide_assert(learner->in_force == TIDE_NO_PLAN);
 }
 
-static void learner_forget(tide_site *site, bool going)
+void tide_learner_forget(tide_site *site, bool going)
 {
     tide_learner *learner = site->record->learner;
     if (learner == NULL)
@@ -443,7 +442,7 @@ static void learner_describe_shapes(const tide_learned *plan, tide_site_informat
     out->shape_count = count;
 }
 
-static void learner_describe(const tide_site *site, tide_site_information *out)
+void tide_learner_describe(const tide_site *site, tide_site_information *out)
 {
     tide_learner *learner = site->record->learner;
     if (learner == NULL)
@@ -464,11 +463,4 @@ static void learner_describe(const tide_site *site, tide_site_information *out)
         learner_describe_shapes(plan, out);
     }
     tide_pays_describe(plan, out);
-}
-
-void tide_learners_attach(void)
-{
-    tide_assert(tide_hooks_policy.publish == NULL || tide_hooks_policy.publish == learner_publish);
-    tide_hooks_policy = (tide_hooks){
-        .publish = learner_publish, .forget = learner_forget, .describe = learner_describe};
 }

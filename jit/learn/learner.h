@@ -150,7 +150,9 @@ void tide_learned_load(tide_learned *plan, void *enter, void *leave);
 /* Misses and counted executions of all the site's plans. */
 void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out);
 
-/* Called once, while hooks are attached. */
-void tide_learners_attach(void);
+/* The ring's hooks (runtime/base/ring.h). */
+const tide_plan *tide_learner_publish(tide_site *site, const tide_plan *plan);
+void tide_learner_forget(tide_site *site, bool going);
+void tide_learner_describe(const tide_site *site, tide_site_information *out);
 
 #endif

@@ -14,7 +14,7 @@
 #include "jit/learn/tune.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 
 static const tide_tune_entry tune_table[TIDE_SETTING_COUNT] = {

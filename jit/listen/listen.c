@@ -21,9 +21,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 
 typedef enum listen_state {

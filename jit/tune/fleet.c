@@ -14,7 +14,7 @@
 #include "jit/stager/locate.h"
 #include "profiler/loaded.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 
 _Static_assert(offsetof(tide_fleet_component, interface) == 0, "tide_locate_table looks there");
 

@@ -12,7 +12,7 @@
 #include <tidepool/profile.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 
 static char *keep_path;    /* set once */
 static pid_t keep_process; /* a forked child saves nothing */

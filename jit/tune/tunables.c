@@ -10,9 +10,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/exit.h"
 #include "runtime/base/hash.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 
 static tide_tunable *tunables_list; /* guarded by the registry */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a device's pools and buffers hold of its memory, and may hold. */
 #include "runtime/device/budget.h"
+#include "runtime/device/lender.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,8 @@ bool tide_budget_limited(const tide_device *device)
 
 static tide_keeper_of_memory budget_keepers[TIDE_KEEPERS_MAX];
 static size_t budget_keeper_count;
+
+const tide_lender *tide_lend;
 
 void tide_press_add(tide_keeper_of_memory keeper)
 {

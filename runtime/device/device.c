@@ -12,10 +12,10 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/deferred.h"
 
@@ -258,12 +258,11 @@ static tide_status device_close_once(tide_device *device, const char *call)
     return TIDE_OK;
 }
 
-/* After the last closing. Policy first, while the methods still work. */
+/* After the last closing. The rings first, while the methods still work. */
 static void device_let_go(tide_device *device)
 {
     tide_lock_assert_none();
-    if (tide_hooks_policy.close != NULL)
-        tide_hooks_policy.close(device);
+    TIDE_RINGS_CALL(close, device);
     device_end(device);
 }
 

@@ -5,9 +5,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
 

@@ -7,9 +7,8 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/shim.h"
-#include "runtime/buffers/buffer.h"
-#include "runtime/buffers/buffers.h"
 #include "runtime/device/budget.h"
+#include "runtime/device/lender.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
@@ -25,7 +24,7 @@ tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
         return NULL;
     tide_device_hold_again(row->device);
     if (buffers != NULL)
-        tide_buffers_hold_again(buffers);
+        tide_lend->hold_again(buffers);
     *made = (tide_export){.holders = 1,
                           .data = data,
                           .bytes = record->bytes,
@@ -71,8 +70,8 @@ static void export_give_back(tide_export *exported)
     if (device->host) /* what a checked pool forbade beyond the array's end */
         tide_shim_release(exported->data, exported->bytes);
     if (exported->buffers != NULL) {
-        tide_buffer_give_back(exported->buffers, exported->buffer, device->service);
-        tide_buffers_drop(exported->buffers);
+        tide_lend->give_back(exported->buffers, exported->buffer, device->service);
+        tide_lend->drop(exported->buffers);
     } else {
         tide_budget_release(device, device->service, TIDE_MEMORY_DEVICE, exported->data,
                             exported->bytes);
@@ -156,7 +155,7 @@ void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     record->capacity = exported->capacity;
     record->buffer = exported->buffer;
     if (exported->buffers != NULL)
-        tide_buffers_drop(exported->buffers);
+        tide_lend->drop(exported->buffers);
     tide_memory_hold(&core->memory, exported->bytes);
     tide_device_drop(exported->device);
     tide_os_free(exported);

@@ -5,10 +5,10 @@
 #include "runtime/base/error.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
-#include "runtime/buffers/buffer.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/check/guard.h"
 #include "runtime/device/budget.h"
+#include "runtime/device/lender.h"
 #include "runtime/device/limit.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
@@ -57,7 +57,7 @@ static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_sl
         return;
     }
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    tide_buffer_give_back(pool->core->buffers, record->buffer, stream);
+    tide_lend->give_back(pool->core->buffers, record->buffer, stream);
     tide_pool_open_again(pool, was);
 }
 
@@ -118,7 +118,7 @@ static bool memory_draws_buffers(const tide_pool_core *core, const tide_row *row
 /* The whole size of a buffer for so many bytes, where the limit has room for that. */
 static size_t memory_whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
 {
-    size_t whole = tide_buffers_round_up(core->buffers, bytes);
+    size_t whole = tide_lend->round_up(core->buffers, bytes);
     return whole > bytes && whole <= room ? whole : bytes;
 }
 
@@ -204,12 +204,12 @@ static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *w
 {
     tide_buffers *buffers = pool->core->buffers;
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    *want->buffer = tide_buffer_acquire_on(buffers, want->bytes, memory_flags_of(buffers),
-                                           pool->core->streams.own);
+    *want->buffer =
+        tide_lend->acquire(buffers, want->bytes, memory_flags_of(buffers), pool->core->streams.own);
     tide_pool_open_again(pool, was);
     if (want->buffer->generation == 0)
         return tide_error_status();
-    *data = tide_buffer_pointer(buffers, *want->buffer);
+    *data = tide_lend->pointer(buffers, *want->buffer);
     tide_assert(*data != NULL);
     return TIDE_OK;
 }

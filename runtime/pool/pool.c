@@ -8,13 +8,14 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/check/report.h"
+#include "runtime/device/lender.h"
 #include "runtime/device/region.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/level.h"
@@ -106,14 +107,16 @@ static tide_status pool_hold_buffers(const tide_pool_options *options, tide_devi
     *device = options->device != NULL ? options->device : &tide_device_host;
     if (options->buffers == NULL)
         return TIDE_OK;
-    TIDE_FORWARD(tide_buffers_hold(options->buffers, call));
+    if (tide_lend == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "this library was built without buffers");
+    TIDE_FORWARD(tide_lend->hold(options->buffers, call));
     tide_device *theirs = options->buffers->device;
     tide_assert(theirs != NULL);
     if (options->device == NULL || options->device == theirs) {
         *device = theirs;
         return TIDE_OK;
     }
-    tide_buffers_drop(options->buffers);
+    tide_lend->drop(options->buffers);
     return tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers '%s' are of device %s, not %s",
                      options->buffers->name, theirs->name, options->device->name);
 }
@@ -121,7 +124,7 @@ static tide_status pool_hold_buffers(const tide_pool_options *options, tide_devi
 static void pool_drop_buffers(tide_buffers *buffers)
 {
     if (buffers != NULL)
-        tide_buffers_drop(buffers);
+        tide_lend->drop(buffers);
 }
 
 /* Which stream the pool has. One that is checked asks the driver, and remembers what it says. */
@@ -199,8 +202,7 @@ void tide_pools_prepare(void)
 static void pool_tell_of(tide_pool *pool)
 {
     tide_pool_enlist(pool);
-    if (tide_hooks_policy.made != NULL)
-        tide_hooks_policy.made();
+    TIDE_RINGS_CALL(made);
     if (pool->core->check >= TIDE_CHECK_POISON)
         __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     if (pool->core->guards.every != 0)

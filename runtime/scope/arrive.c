@@ -5,7 +5,7 @@
 #include <tidepool/generic.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"

@@ -10,8 +10,8 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
+#include "runtime/base/ring.h"
 #include "runtime/check/levels.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/log.h"
@@ -82,8 +82,9 @@ static void plan_note_miss(const tide_scope *scope)
     uint64_t misses = __atomic_add_fetch(&counts->misses, 1, __ATOMIC_RELAXED);
     uint64_t alarm = __atomic_load_n(&counts->alarm, __ATOMIC_RELAXED);
     tide_assert(misses != 0);
-    if (TIDE_UNLIKELY(alarm != 0 && misses >= alarm && tide_hooks_policy.missed != NULL))
-        tide_hooks_policy.missed(scope);
+    if (TIDE_LIKELY(alarm == 0 || misses < alarm))
+        return;
+    TIDE_RINGS_CALL(missed, scope);
 }
 
 /* Counts a miss if the scope acquired of a type that its plan had not saved: if a shelf that stands

@@ -8,9 +8,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/exit.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/uses.h"
@@ -98,10 +98,8 @@ bool tide_site_enlist(tide_site *site)
 void tide_site_forget(tide_site *site, bool going)
 {
     site_count_anew(site, site->number);
-    if (tide_hooks_policy.forget != NULL)
-        tide_hooks_policy.forget(site, going);
-    if (tide_hooks_profile.forget != NULL)
-        tide_hooks_profile.forget(site, going);
+    TIDE_RINGS_CALL_INWARD(ring, forget)
+    tide_rings[ring]->forget(site, going);
 }
 
 /* The site's module is being unloaded. (Should it stay after all, the site arrives again.) */
@@ -173,10 +171,8 @@ void tide_site_publish(tide_site *site)
     const tide_plan *plan = tide_site_plan(site, site_tier_wanted(site), "tide_site_publish");
     if (plan == NULL)
         plan = &tide_plans_general[site->kind];
-    if (tide_hooks_policy.publish != NULL)
-        plan = tide_hooks_policy.publish(site, plan);
-    if (tide_hooks_profile.publish != NULL)
-        plan = tide_hooks_profile.publish(site, plan);
+    TIDE_RINGS_CALL_INWARD(ring, publish)
+    plan = tide_rings[ring]->publish(site, plan);
     tide_assert(plan != NULL && plan->kind == site->kind &&
                 plan != &tide_plans_arriving[site->kind]);
     __atomic_store_n(&site->plan, plan, __ATOMIC_RELEASE);
@@ -290,17 +286,6 @@ void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
     tide_site_visit(visit, user);
 }
 
-/* What profile and policy know of it. */
-static void site_describe(const tide_site *site, tide_site_information *out)
-{
-    if (site->record == NULL)
-        return;
-    if (tide_hooks_profile.describe != NULL)
-        tide_hooks_profile.describe(site, out);
-    if (tide_hooks_policy.describe != NULL)
-        tide_hooks_policy.describe(site, out);
-}
-
 tide_status tide_site_info(const tide_site *site, tide_site_information *out)
 {
     if (site == NULL || out == NULL)
@@ -325,7 +310,8 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
     };
     for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
         out->types[i] = plan->types[i];
-    site_describe(site, out);
+    if (site->record != NULL)
+        TIDE_RINGS_CALL(describe, site, out);
     site_tell_uses(site, out);
     tide_registry_unlock();
     return TIDE_OK;

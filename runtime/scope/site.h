@@ -41,7 +41,7 @@ static inline bool tide_site_declared(const tide_site_record *record)
  * not say otherwise. */
 bool tide_site_enlist(tide_site *site);
 
-/* Tells policy and profiler to forget it; `going`: as in runtime/base/hooks.h. */
+/* Tells the rings to forget it; `going`: as in runtime/base/ring.h. */
 void tide_site_forget(tide_site *site, bool going);
 
 /* How often it was used, as pools have counted; 0: it has no number, as more sites than are counted

@@ -14,11 +14,11 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hash.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/streams.h"
 #include "runtime/scope/mark.h"
 #include "runtime/transfer/copy.h"
+#include "runtime/transfer/frame_help.h"
 #include "runtime/transfer/pinned_ring.h"
 
 enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20, HASH_PIECE = 256 << 10 }; /* bytes */
@@ -70,6 +70,8 @@ static tide_status parts_check(tide_pool *pool, const tide_part *parts, size_t c
     return tide_streams_own(pool, call);
 }
 
+tide_frame_result (*tide_frame_help)(const tide_frame_work *work);
+
 /* ---- kernels for frames --------------------------------------------------------------------- */
 
 /* One launch for all parts, if there is a kernel for them. */
@@ -86,9 +88,9 @@ static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_k
                                   .offsets = offsets};
     tide_assert(count >= 1 && (block != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
     tide_assert((offsets != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
-    if (tide_hooks_policy.help == NULL || pool->core->device->host)
+    if (tide_frame_help == NULL || pool->core->device->host)
         return TIDE_FRAME_ABSENT;
-    return tide_hooks_policy.help(&work);
+    return tide_frame_help(&work);
 }
 
 static tide_status parts_status_of(tide_frame_result helped)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/store/address.h"
 #include "runtime/device/budget.h"

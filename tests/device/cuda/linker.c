@@ -20,7 +20,7 @@
 #include <tidepool/tune.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 #include "runtime/device/cuda/backend.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"

@@ -7,7 +7,7 @@
 #include "bed.h"
 
 #include "runtime/base/hash.h"
-#include "runtime/base/hooks.h"
+#include "runtime/transfer/frame_help.h"
 
 enum { STAGING = 4 }; /* KiB of a chunk: the ring turns often */
 
@@ -313,13 +313,13 @@ static tide_frame_result stand_in(const tide_frame_work *help)
 static void helpers_are_asked_first(void **unused)
 {
     (void)unused;
-    tide_frame_result (*before)(const tide_frame_work *) = tide_hooks_policy.help;
+    tide_frame_result (*before)(const tide_frame_work *) = tide_frame_help;
     tide_pool *pool = small_pool();
     tide_part parts[PARTS];
     uint64_t hashes[PARTS];
     frame_of(pool, parts, 1);
     give_host(parts, 3);
-    tide_hooks_policy.help = stand_in;
+    tide_frame_help = stand_in;
     next_answer = TIDE_FRAME_QUEUED;
     expect_ok(tide_upload_frame(pool, parts, PARTS));
     for (size_t i = 0; i < PARTS; i++)
@@ -337,7 +337,7 @@ static void helpers_are_asked_first(void **unused)
     assert_int_equal(tide_pool_depth(pool), 0);
     expect_ok(tide_hash_frame(pool, parts, 1, hashes));
     assert_true(hashes[0] == tide_hash_bytes(parts[0].host, bytes_of(&parts[0])));
-    tide_hooks_policy.help = before;
+    tide_frame_help = before;
     take_host(parts);
     end_pool(pool);
 }

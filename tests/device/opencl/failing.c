@@ -15,7 +15,7 @@
 #include <tidepool/device.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/test_hooks.h"
 #include "tests/gate.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells each room below what stands above it, in this one place. The one upward arrow of the
- * library leads here: runtime/base/hooks.c calls tide_attach_all, once, before anything is made. */
+/* The ring of learning, the outermost: what the rings within call of it, and what it tells the rooms
+ * below. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 
@@ -20,12 +20,11 @@
 #include "jit/tune/keep.h"
 #include "jit/tune/records.h"
 #include "profiler/window.h"
-#include "runtime/attach.h"
-#include "runtime/base/hooks.h"
+#include "runtime/base/ring.h"
 #include "runtime/device/cuda/cuda.h"
 
 /* Another driver than the system's, and another compiler: those of a container, say, or of a test. */
-static void attach_drivers(void)
+static void ring_set_drivers(void)
 {
     const char *path = secure_getenv("TIDEPOOL_CUDA_DRIVER");
     if (path != NULL)
@@ -33,16 +32,22 @@ static void attach_drivers(void)
     tide_nvrtc_set(secure_getenv("TIDEPOOL_NVRTC"));
 }
 
-/* Before any of their locks is taken: runtime/base/fork.h. */
-static void attach_fork_handlers(void)
+static void ring_attach(void)
 {
+    (void)tide_locate_environment_get(); /* read here, before other threads may change it */
+    ring_set_drivers();
     tide_round_prepare();
     tide_background_prepare();
     tide_events_prepare();
     tide_listen_prepare();
+    tide_records_attach();
+    tide_modules_attach();
+    tide_window_filled = tide_adapt_filled;
+    tide_tune_read_environment();
+    tide_stats_prepare();
 }
 
-static void attach_pool_made(void)
+static void ring_pool_made(void)
 {
     tide_keep_begin();
     tide_fleet_begin();
@@ -50,20 +55,11 @@ static void attach_pool_made(void)
     (void)tide_event_deliver();
 }
 
-void tide_attach_all(void)
-{
-    (void)tide_locate_environment_get(); /* read here, before other threads may change it */
-    attach_drivers();
-    tide_runtime_attach();
-    attach_fork_handlers();
-    tide_learners_attach();
-    tide_profile_attach();
-    tide_records_attach();
-    tide_modules_attach();
-    tide_window_filled = tide_adapt_filled;
-    tide_hooks_policy.made = attach_pool_made;
-    tide_hooks_policy.missed = tide_adapt_missed;
-    tide_hooks_policy.need = tide_background_need;
-    tide_tune_read_environment();
-    tide_stats_prepare();
-}
+const tide_ring tide_ring_learning = {.attach = ring_attach,
+                                      .close = tide_modules_close,
+                                      .need = tide_background_need,
+                                      .made = ring_pool_made,
+                                      .missed = tide_adapt_missed,
+                                      .publish = tide_learner_publish,
+                                      .forget = tide_learner_forget,
+                                      .describe = tide_learner_describe};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The rings around the core (buffers, devices, profile, learning), through which alone it meets what
+ * stands above it: each is a table of functions, and runtime/rings.c lists those that a build has. A
+ * core that is built alone has the core's own.
+ *
+ * Each site has one hook more, its plan pointer (tidepool/site.h). Beyond these the runtime knows
+ * no profile, no policy and no environment. */
+#ifndef TIDEPOOL_RUNTIME_BASE_RING_H
+#define TIDEPOOL_RUNTIME_BASE_RING_H
+
+#include <tidepool/device.h>
+#include <tidepool/site.h>
+
+/* Each may be NULL. */
+typedef struct tide_ring {
+    /* Once in the process, before its first pool, setting or published site; again in the child of a
+     * fork that came in the middle. Before locks of the ring's are taken. */
+    void (*attach)(void);
+    /* The device has been closed; nothing is on it, and its methods still work: what has been made
+     * for it goes. Nothing locked. */
+    void (*close)(tide_device *device);
+    /* Something is cached that has to go by age, or is to be looked after in the background. Quick;
+     * locks of outer ranks than BACKGROUND may be held. */
+    void (*need)(void);
+    /* A pool was made: where a thread that is at work may be put to what has to wait for one.
+     * Nothing locked; quick. */
+    void (*made)(void);
+    /* A scope that is about to end has acquired what its plan did not save, and with it the plan's
+     * misses have come to its `alarm`. Nothing locked; quick. */
+    void (*missed)(const tide_scope *scope);
+    /* The plan to publish where the ring below would publish `plan`; may return `plan` itself.
+     * Called with the registry locked, the outermost ring first. */
+    const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);
+    /* Forget what was observed and learned. `going`: the site's module is being unloaded, so no
+     * scope can be inside it; else scopes may be. Called with the registry locked, the outermost
+     * ring first. */
+    void (*forget)(tide_site *site, bool going);
+    /* Fills in what the ring knows of a site. Called with the registry locked. */
+    void (*describe)(const tide_site *site, tide_site_information *out);
+} tide_ring;
+
+/* The innermost first, the core's own. */
+extern const tide_ring *const tide_rings[];
+extern const size_t tide_ring_count;
+
+/* Calls a member of each ring that has it, the innermost first or last. */
+#define TIDE_RINGS_CALL(member, ...)                      \
+    for (size_t ring = 0; ring < tide_ring_count; ring++) \
+        if (tide_rings[ring]->member != NULL)             \
+    tide_rings[ring]->member(__VA_ARGS__)
+#define TIDE_RINGS_CALL_INWARD(ring, member)         \
+    for (size_t ring = tide_ring_count; ring-- > 0;) \
+        if (tide_rings[ring]->member != NULL)
+
+/* Has the background thread look after what ages, if there may be one. Any thread. */
+void tide_need_background(void);
+
+/* Attaches the rings, once in the process: a second caller waits until the first has attached.
+ * A plugin that holds this copy of the library stays loaded from here on. Any thread. */
+void tide_attach(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pool calls of the buffers that it draws from, which may not be built. */
+#ifndef TIDEPOOL_RUNTIME_DEVICE_LENDER_H
+#define TIDEPOOL_RUNTIME_DEVICE_LENDER_H
+
+#include <tidepool/buffers.h>
+
+/* runtime/buffers/buffers.h and buffer.h say what each does. */
+typedef struct tide_lender {
+    tide_status (*hold)(tide_buffers *buffers, const char *call);
+    void (*hold_again)(tide_buffers *buffers);
+    void (*drop)(tide_buffers *buffers);
+    size_t (*round_up)(const tide_buffers *buffers, size_t bytes);
+    tide_buffer (*acquire)(tide_buffers *buffers, size_t bytes, uint32_t flags, void *stream);
+    void *(*pointer)(tide_buffers *buffers, tide_buffer buffer);
+    void (*give_back)(tide_buffers *buffers, tide_buffer buffer, void *stream);
+} tide_lender;
+
+/* NULL: there are no buffers. Set while the library is attached. */
+extern const tide_lender *tide_lend;
+
+#endif

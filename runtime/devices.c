@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The ring of devices: back ends, and what they keep in pools. */
+#include "runtime/base/ring.h"
+#include "runtime/device/cuda/backend.h"
+#include "runtime/device/device.h"
+#include "runtime/device/opencl/backend.h"
+#include "runtime/graph/capture.h"
+#include "runtime/pool/pool.h"
+#include "runtime/transfer/pinned_ring.h"
+
+static void devices_attach(void)
+{
+    tide_cuda_prepare();
+    tide_opencl_prepare();
+    tide_device_add_backend((tide_backend){"cuda:", tide_cuda_open});
+    tide_device_add_backend((tide_backend){"opencl:", tide_opencl_open});
+
+    /* Foreign tensors outlive a pool that is only emptied: their owners still read them. */
+    tide_pool_add_ending((tide_pool_ending){.destroy = tide_capture_finish});
+    tide_pool_add_ending((tide_pool_ending){.empty = tide_ring_end, .destroy = tide_ring_end});
+}
+
+const tide_ring tide_ring_devices = {.attach = devices_attach};
