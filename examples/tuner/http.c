@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The service's face: HTTP with JSON. Nothing that comes is believed: bodies, connections and times
- * have limits, what changes something wants the token, and every error is a problem document (RFC
- * 9457). What is only looked at comes from the last look at the workers, so that readers cost the
- * workers nothing; but who reads the profile asks each of them. */
+/* The service's face: HTTP with JSON, one table of routes. Nothing that comes is believed: bodies,
+ * connections and times have limits, what changes something wants the token, and every error is a
+ * problem document (RFC 9457). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <tidepool/profile.h>
 #include <tidepool/status.h>
 
 #include "service.h"
@@ -21,478 +18,316 @@ enum {
     PROFILE_MAX = 4 << 20,
     CONNECTIONS = 32,
     PATIENCE_S = 20,
-    FOLLOWERS = 8,
-    NAME_MAX_BYTES = 200
+    NAME_ROOM = 200
 };
 
-typedef struct http_body {
+/* A request, while it comes and when it is there. */
+typedef struct http_request {
+    struct MHD_Connection *connection;
+    const char *path, *rest; /* what is behind the route's path */
     char *bytes;
     size_t count;
-    bool refused; /* it is too large */
-} http_body;
+    unsigned refused; /* the status with which it will be; what else comes is not kept */
+    json_t *body;
+} http_request;
 
 static struct MHD_Daemon *http_daemon;
-static const char *http_token, *http_profile;
-static int http_followers; /* atomic */
-static bool http_ends;     /* atomic */
-
-/* Over the profile that the library has loaded, in which texts are merged and checked. */
-static pthread_mutex_t http_profile_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool http_profile_is_put; /* the file has what a client put there */
+static const char *http_token;
+static bool http_has_profile;
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
-static enum MHD_Result http_answer(struct MHD_Connection *connection, unsigned status,
-                                   const char *type, const char *text, size_t length)
+/* `type`: the media type. The text is copied. */
+static enum MHD_Result http_answer(http_request *request, unsigned status, const char *type,
+                                   const char *text)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(length, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    static const char *const headers[][2] = {
+        {"Cache-Control", "no-store"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Content-Security-Policy",
+         "default-src 'none'; script-src 'self'; img-src data:; connect-src 'self'; "
+         "style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"}};
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
     if (response == NULL)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", type);
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
     if (status == 401)
         MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    if (status == 405)
+        MHD_add_response_header(response, "Allow", "GET, HEAD, PUT, POST");
+    enum MHD_Result result = MHD_queue_response(request->connection, status, response);
     MHD_destroy_response(response);
+    return result;
+}
+
+/* Takes the text over. */
+static enum MHD_Result http_answer_text(http_request *request, unsigned status, const char *type,
+                                        char *text)
+{
+    enum MHD_Result result = text != NULL ? http_answer(request, status, type, text) : MHD_NO;
+    free(text);
     return result;
 }
 
 /* Takes the value over. */
-static enum MHD_Result http_json(struct MHD_Connection *connection, unsigned status, json_t *value)
+static enum MHD_Result http_json(http_request *request, unsigned status, json_t *value)
 {
     char *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
     json_decref(value);
-    if (text == NULL)
-        return MHD_NO;
-    enum MHD_Result result = http_answer(
-        connection, status, status < 400 ? "application/json" : "application/problem+json", text,
-        strlen(text));
-    free(text);
-    return result;
+    return http_answer_text(request, status,
+                            status < 400 ? "application/json" : "application/problem+json", text);
 }
 
-static enum MHD_Result http_problem(struct MHD_Connection *connection, unsigned status,
-                                    const char *title, const char *detail)
+static enum MHD_Result http_problem(http_request *request, unsigned status, const char *detail)
 {
+    const char *title = MHD_get_reason_phrase_for(status);
     json_t *text = json_string(detail); /* NULL where it is no UTF-8 */
-    json_t *problem =
-        json_pack("{s:s, s:s, s:i}", "type", "about:blank", "title", title, "status", (int)status);
-    json_object_set_new(problem, "detail", text != NULL ? text : json_string(title));
-    return http_json(connection, status, problem);
+    return http_json(request, status,
+                     json_pack("{s:s, s:s, s:i, s:o}", "type", "about:blank", "title", title,
+                               "status", (int)status, "detail",
+                               text != NULL ? text : json_string(title)));
 }
 
-static enum MHD_Result http_not_found(struct MHD_Connection *connection, const char *what)
+/* ---- what is looked at -------------------------------------------------------------------- */
+
+/* Defines NAME as a file's bytes, and a 0. */
+#define HTTP_FILE(name, file)                                                                 \
+    extern const char name[];                                                                 \
+    __asm__(".section .rodata\n.globl " #name "\n" #name ":\n.incbin \"" file "\"\n.byte 0\n" \
+            ".previous\n")
+
+HTTP_FILE(http_page_html, TUNER_FOLDER "/page.html");
+HTTP_FILE(http_page_js, TUNER_FOLDER "/page.js");
+HTTP_FILE(http_chart_js, TUNER_CHARTS);
+
+/* The charting library is empty where the service was built without it: then the page has figures only. */
+static enum MHD_Result http_get_file(http_request *request)
 {
-    return http_problem(connection, 404, "Not Found", what);
+    static const struct {
+        const char *path, *type, *text;
+    } files[] = {{"/", "text/html; charset=utf-8", http_page_html},
+                 {"/page.js", "text/javascript; charset=utf-8", http_page_js},
+                 {"/chart.js", "text/javascript; charset=utf-8", http_chart_js}};
+    size_t i = 0;
+    while (strcmp(files[i].path, request->path) != 0)
+        i++;
+    return http_answer(request, 200, files[i].type, files[i].text);
 }
 
-/* ---- lists -------------------------------------------------------------------------------- */
-
-/* The workers, without what they have. */
-static json_t *http_workers(void)
+static enum MHD_Result http_get_view(http_request *request)
 {
-    json_t *list = workers_seen(), *out = json_array(), *one;
-    size_t i;
-    json_array_foreach(list, i, one)
-    {
-        const json_t *facts = json_object_get(one, "facts");
-        json_array_append_new(out, json_pack("{s:O, s:O?, s:O?, s:O?}", "pid",
-                                             json_object_get(one, "pid"), "program",
-                                             json_object_get(facts, "program"), "version",
-                                             json_object_get(facts, "version"), "process_cpu_ns",
-                                             json_object_get(facts, "process_cpu_ns")));
-    }
-    json_decref(list);
-    return out;
+    view which = strcmp(request->path, "/workers") == 0 ? VIEW_WORKERS
+                 : strcmp(request->path, "/sites") == 0 ? VIEW_SITES
+                                                        : VIEW_SETTINGS;
+    return http_answer_text(request, 200, "application/json", workers_text(which));
 }
 
-/* A site or tunable with the name by which it is asked for: PID:ID, of tunables PID:NAME; and when it
- * was so, on the worker's monotonic clock. */
-static json_t *http_entry(const json_t *facts, const json_t *one, bool tunable)
+static enum MHD_Result http_get_site(http_request *request)
 {
-    char id[NAME_MAX_BYTES];
-    pid_t pid = (pid_t)json_integer_value(json_object_get(facts, "pid"));
-    json_t *copy = json_copy((json_t *)(uintptr_t)one);
-    if (tunable)
-        snprintf(id, sizeof id, "%d:%s", (int)pid, json_string_value(json_object_get(one, "name")));
-    else
-        snprintf(id, sizeof id, "%d:%lld", (int)pid,
-                 (long long)json_integer_value(json_object_get(one, "id")));
-    json_object_set_new(copy, "id", json_string(id));
-    json_object_set_new(copy, "worker", json_integer(pid));
-    json_object_set(copy, "seen_ns", json_object_get(facts, "time_ns"));
-    return copy;
+    json_t *site = views_site(request->rest);
+    return site != NULL ? http_json(request, 200, site)
+                        : http_problem(request, 404, "no such site");
 }
 
-static void http_add_entries(json_t *out, const json_t *worker, const char *member)
+static enum MHD_Result http_get_journal(http_request *request)
 {
-    const json_t *facts = json_object_get(worker, "facts");
-    size_t i;
-    json_t *one;
-    json_array_foreach(json_object_get(facts, member), i, one)
-        json_array_append_new(out, http_entry(facts, one, member[0] == 't'));
+    return http_json(request, 200, journal_after(0, 0));
 }
 
-static json_t *http_sites(void)
+static enum MHD_Result http_get_events(http_request *request)
 {
-    json_t *list = workers_seen(), *out = json_array(), *one;
-    size_t i;
-    json_array_foreach(list, i, one)
-    {
-        http_add_entries(out, one, "tunables");
-        http_add_entries(out, one, "sites");
-    }
-    json_decref(list);
-    return out;
+    int result = events_answer(request->connection);
+    return result >= 0 ? (enum MHD_Result)result
+                       : http_problem(request, 503, "too many follow the events: 8 at most");
 }
 
-static json_t *http_settings(void)
+static enum MHD_Result http_get_metrics(http_request *request)
 {
-    json_t *list = workers_seen(), *out = json_object(), *one;
-    size_t i;
-    json_array_foreach(list, i, one)
-    {
-        char pid[16];
-        snprintf(pid, sizeof pid, "%d", (int)json_integer_value(json_object_get(one, "pid")));
-        json_object_set(out, pid, json_object_get(json_object_get(one, "facts"), "settings"));
-    }
-    json_decref(list);
-    return out;
-}
-
-static enum MHD_Result http_site(struct MHD_Connection *connection, const char *id)
-{
-    json_t *all = http_sites(), *one, *found = NULL;
-    size_t i;
-    json_array_foreach(all, i, one)
-    {
-        const char *name = json_string_value(json_object_get(one, "id"));
-        if (found == NULL && name != NULL && strcmp(name, id) == 0)
-            found = json_incref(one);
-    }
-    json_decref(all);
-    return found != NULL ? http_json(connection, 200, found)
-                         : http_not_found(connection, "no such site");
-}
-
-static enum MHD_Result http_metrics(struct MHD_Connection *connection)
-{
+    static const char *const verdicts[] = {"kept", "rolled back", "not undone", "not tried",
+                                           "ordered"};
     char text[1000];
-    static const char *const verdicts[] = {"kept", "rolled back", "not undone", "not tried"};
     json_t *list = workers_seen();
-    size_t at = (size_t)snprintf(
-        text, sizeof text,
-        "# TYPE tuner_workers gauge\ntuner_workers %zu\n"
-        "# TYPE tuner_running gauge\ntuner_running %d\n# TYPE tuner_changes gauge\n",
-        json_array_size(list), tune_running());
-    for (int i = 0; i < 4; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "tuner_changes{verdict=\"%s\"} %llu\n",
-                               verdicts[i], (unsigned long long)journal_count(verdicts[i]));
+    size_t at = (size_t)snprintf(text, sizeof text,
+                                 "# TYPE tuner_workers gauge\ntuner_workers %zu\n"
+                                 "# TYPE tuner_running gauge\ntuner_running %d\n"
+                                 "# TYPE tuner_changes_total counter\n",
+                                 json_array_size(list), tune_running());
     json_decref(list);
-    return http_answer(connection, 200, "text/plain; version=0.0.4", text, at);
+    for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "tuner_changes_total{verdict=\"%s\"} %llu\n", verdicts[i],
+                               (unsigned long long)journal_count(verdicts[i]));
+    return http_answer(request, 200, "text/plain; version=0.0.4", text);
 }
 
-/* Loads what all workers have learned, merged by the library, whose profile is locked. False: they
- * have none. */
-static bool http_load_learned(void)
+static enum MHD_Result http_get_profile(http_request *request)
 {
-    json_t *list = workers_seen(), *one, *request = json_pack("{s:s}", "get", "profile");
-    char error[200];
-    size_t i;
-    bool gone, first = true;
-    json_array_foreach(list, i, one)
-    {
-        json_t *answer = workers_ask((pid_t)json_integer_value(json_object_get(one, "pid")),
-                                     request, error, &gone);
-        const char *profile = json_string_value(json_object_get(answer, "profile"));
-        if (profile != NULL && tide_profile_read(profile, strlen(profile), !first) == TIDE_OK)
-            first = false;
-        json_decref(answer);
-    }
-    json_decref(list);
-    json_decref(request);
-    return !first;
+    char *text = profile_learned();
+    return text != NULL ? http_answer_text(request, 200, "text/plain; charset=utf-8", text)
+                        : http_problem(request, 404, "no worker has a profile");
 }
 
-bool http_recall_profile(void)
-{
-    return http_profile_is_put ? tide_profile_load(http_profile) == TIDE_OK : http_load_learned();
-}
+/* ---- what is changed ---------------------------------------------------------------------- */
 
-static enum MHD_Result http_get_profile(struct MHD_Connection *connection)
-{
-    char *text = NULL;
-    size_t length = 0;
-    pthread_mutex_lock(&http_profile_lock);
-    FILE *out = http_load_learned() ? open_memstream(&text, &length) : NULL;
-    bool good = out != NULL && tide_profile_write(out) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && good;
-    pthread_mutex_unlock(&http_profile_lock);
-    enum MHD_Result result =
-        good ? http_answer(connection, 200, "text/plain; charset=utf-8", text, length)
-             : http_not_found(connection, "no worker has a profile");
-    free(text);
-    return result;
-}
-
-/* ---- events ------------------------------------------------------------------------------- */
-
-typedef struct http_follower {
-    uint64_t told;
-    char *text;
-    size_t length, given;
-} http_follower;
-
-/* The next piece: entries that are new, else the workers' objectives, which also tells that the
- * connection lives. */
-static bool http_follow_next(http_follower *follower)
-{
-    json_t *list = journal_after(follower->told, 500), *one;
-    size_t i;
-    FILE *out = open_memstream(&follower->text, &follower->length);
-    if (out == NULL)
-        return false;
-    json_array_foreach(list, i, one)
-    {
-        follower->told = (uint64_t)json_integer_value(json_object_get(one, "number"));
-        char *text = json_dumps(one, JSON_COMPACT);
-        fprintf(out, "id: %llu\nevent: change\ndata: %s\n\n", (unsigned long long)follower->told,
-                text != NULL ? text : "{}");
-        free(text);
-    }
-    json_t *sites = json_array_size(list) == 0 ? http_sites() : NULL;
-    char *text = sites != NULL ? json_dumps(sites, JSON_COMPACT) : NULL;
-    if (text != NULL)
-        fprintf(out, "event: sites\ndata: %s\n\n", text);
-    free(text);
-    json_decref(sites);
-    json_decref(list);
-    follower->given = 0;
-    return fclose(out) == 0 && follower->length > 0;
-}
-
-static ssize_t http_follow(void *user, uint64_t position, char *to, size_t most)
-{
-    http_follower *follower = user;
-    (void)position;
-    if (follower->given == follower->length) {
-        free(follower->text);
-        *follower = (http_follower){.told = follower->told};
-        if (__atomic_load_n(&http_ends, __ATOMIC_RELAXED) || !http_follow_next(follower))
-            return MHD_CONTENT_READER_END_OF_STREAM;
-    }
-    size_t count = follower->length - follower->given;
-    count = count < most ? count : most;
-    memcpy(to, follower->text + follower->given, count);
-    follower->given += count;
-    return (ssize_t)count;
-}
-
-static void http_follow_end(void *user)
-{
-    http_follower *follower = user;
-    free(follower->text);
-    free(follower);
-    __atomic_fetch_sub(&http_followers, 1, __ATOMIC_RELAXED);
-}
-
-static enum MHD_Result http_events(struct MHD_Connection *connection)
-{
-    const char *last = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Last-Event-ID");
-    http_follower *follower = calloc(1, sizeof *follower);
-    if (follower == NULL || __atomic_fetch_add(&http_followers, 1, __ATOMIC_RELAXED) >= FOLLOWERS) {
-        __atomic_fetch_sub(&http_followers, follower != NULL, __ATOMIC_RELAXED);
-        free(follower);
-        return http_problem(connection, 503, "Service Unavailable", "too many follow: 8 at most");
-    }
-    follower->told = last != NULL ? journal_known(strtoull(last, NULL, 10)) : 0;
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, 1 << 16, http_follow, follower, http_follow_end);
-    if (response == NULL) {
-        http_follow_end(follower);
-        return MHD_NO;
-    }
-    MHD_add_response_header(response, "Content-Type", "text/event-stream");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    enum MHD_Result result = MHD_queue_response(connection, 200, response);
-    MHD_destroy_response(response);
-    return result;
-}
-
-static enum MHD_Result http_get(struct MHD_Connection *connection, const char *url)
-{
-    if (strcmp(url, "/") == 0)
-        return http_answer(connection, 200, "text/html; charset=utf-8", tuner_page,
-                           strlen(tuner_page));
-    if (strcmp(url, "/workers") == 0)
-        return http_json(connection, 200, http_workers());
-    if (strcmp(url, "/sites") == 0)
-        return http_json(connection, 200, http_sites());
-    if (strncmp(url, "/sites/", 7) == 0)
-        return http_site(connection, url + 7);
-    if (strcmp(url, "/settings") == 0)
-        return http_json(connection, 200, http_settings());
-    if (strcmp(url, "/journal") == 0)
-        return http_json(connection, 200, journal_after(0, 0));
-    if (strcmp(url, "/events") == 0)
-        return http_events(connection);
-    if (strcmp(url, "/metrics") == 0)
-        return http_metrics(connection);
-    if (strcmp(url, "/profile") == 0)
-        return http_get_profile(connection);
-    return http_not_found(connection,
-                          "there is: / /workers /sites /sites/{id} /settings /journal /events "
-                          "/metrics /profile");
-}
-
-/* ---- changes ------------------------------------------------------------------------------ */
-
-/* Takes the request over; sends it, notes it, answers. */
-static enum MHD_Result http_order(struct MHD_Connection *connection, pid_t pid, json_t *request)
+/* Takes the order over, NULL where the body lacks something; sends it, notes it, answers. */
+static enum MHD_Result http_send(http_request *request, pid_t pid, json_t *order)
 {
     char error[200];
     bool gone;
-    if (request == NULL)
-        return http_problem(connection, 400, "Bad Request",
-                            "a member is missing or of another type");
-    json_t *answer = workers_ask(pid, request, error, &gone);
+    if (order == NULL)
+        return http_problem(request, 400, "a member is missing or of another type");
+    json_t *entry = json_pack("{s:i, s:O, s:s, s:s}", "worker", (int)pid, "request", order,
+                              "verdict", "ordered", "why", "a client asked for it");
+    json_t *answer = workers_ask(pid, order, error, &gone);
     if (answer != NULL)
-        journal_add(json_pack("{s:i, s:O, s:s, s:s}", "worker", (int)pid, "request", request,
-                              "verdict", "ordered", "why", "a client asked for it"));
-    json_decref(request);
-    return answer == NULL
-               ? http_problem(connection, gone ? 404 : 422, gone ? "Not Found" : "Refused", error)
-               : http_json(connection, 200, answer);
+        journal_add(entry);
+    else
+        json_decref(entry);
+    return answer != NULL ? http_json(request, 200, answer)
+                          : http_problem(request, gone ? 404 : 422, error);
 }
 
-/* PUT /sites/PID:NAME/VERB; NAME is a site's number or a tunable's name. */
-static enum MHD_Result http_put_site(struct MHD_Connection *connection, const char *id,
-                                     json_t *body)
+static json_t *http_knob_order(const char *name, const json_t *body)
 {
-    char name[NAME_MAX_BYTES];
-    int pid = 0, at = 0;
-    const char *verb = strrchr(id, '/');
-    if (verb == NULL || sscanf(id, "%d:%n", &pid, &at) != 1 || at == 0 || pid <= 0 ||
-        (size_t)(verb - id - at) >= sizeof name || verb - id <= at)
-        return http_not_found(connection, "no such site");
-    snprintf(name, sizeof name, "%.*s", (int)(verb - id - at), id + at);
-    bool is_site = strspn(name, "0123456789") == strlen(name) && strlen(name) < 18;
-    json_int_t number = is_site ? strtoll(name, NULL, 10) : 0;
     json_t *value = json_object_get(body, "value");
-    if (strcmp(verb, "/knob") == 0 && json_is_number(value))
-        return http_order(
-            connection, pid,
-            json_pack("{s:s, s:s, s:O}", "do", "tell", "tunable", name, "value", value));
-    if (strcmp(verb, "/knob") == 0)
-        return http_order(connection, pid,
-                          json_pack("{s:s, s:s, s:O, s:O*}", "do", "tell", "tunable", name,
-                                    "variant", json_object_get(body, "variant"), "row",
-                                    json_object_get(body, "key")));
-    if (strcmp(verb, "/reset") == 0)
-        return http_order(connection, pid,
-                          is_site ? json_pack("{s:s, s:I}", "do", "reset", "site", number)
-                                  : json_pack("{s:s, s:s}", "do", "forget", "tunable", name));
-    if (strcmp(verb, "/pin") == 0 && is_site)
-        return http_order(connection, pid,
-                          json_pack("{s:s, s:I, s:O}", "do", "pin", "site", number, "tier",
-                                    json_object_get(body, "tier")));
-    if (strcmp(verb, "/declare") == 0 && is_site)
-        return http_order(connection, pid,
-                          json_pack("{s:s, s:I, s:O}", "do", "declare", "site", number, "types",
-                                    json_object_get(body, "types")));
-    return http_not_found(connection, "there is: pin, knob, declare, reset");
+    if (json_is_number(value))
+        return json_pack("{s:s, s:s, s:O}", "do", "tell", "tunable", name, "value", value);
+    return json_pack("{s:s, s:s, s:O, s:O*}", "do", "tell", "tunable", name, "variant",
+                     json_object_get(body, "variant"), "row", json_object_get(body, "key"));
+}
+
+/* What a worker is told; NULL: the body lacks something. */
+static json_t *http_site_order(const char *verb, json_int_t site, const json_t *body)
+{
+    json_t *tier = json_object_get(body, "tier");
+    if (strcmp(verb, "reset") == 0)
+        return json_pack("{s:s, s:I}", "do", "reset", "site", site);
+    if (strcmp(verb, "declare") == 0)
+        return json_pack("{s:s, s:I, s:O}", "do", "declare", "site", site, "types",
+                         json_object_get(body, "types"));
+    if (json_is_null(tier))
+        return json_pack("{s:s, s:I}", "do", "unpin", "site", site);
+    return json_pack("{s:s, s:I, s:O}", "do", "pin", "site", site, "tier", tier);
+}
+
+/* PID:NAME/VERB; NAME is a site's number or a tunable's name. */
+static enum MHD_Result http_put_site(http_request *request)
+{
+    char name[NAME_ROOM];
+    int pid = 0, at = 0;
+    const char *id = request->rest, *slash = strrchr(id, '/');
+    if (slash == NULL || sscanf(id, "%d:%n", &pid, &at) != 1 || at == 0 || pid <= 0 ||
+        slash <= id + at || slash - id - at >= NAME_ROOM)
+        return http_problem(request, 404, "no such site");
+    const char *verb = slash + 1;
+    snprintf(name, sizeof name, "%.*s", (int)(slash - id - at), id + at);
+    bool is_site = strspn(name, "0123456789") == strlen(name) && strlen(name) < 18;
+    bool resets = strcmp(verb, "reset") == 0;
+    if (is_site && (resets || strcmp(verb, "pin") == 0 || strcmp(verb, "declare") == 0))
+        return http_send(request, pid,
+                         http_site_order(verb, strtoll(name, NULL, 10), request->body));
+    if (!is_site && resets)
+        return http_send(request, pid, json_pack("{s:s, s:s}", "do", "forget", "tunable", name));
+    if (!is_site && strcmp(verb, "knob") == 0)
+        return http_send(request, pid, http_knob_order(name, request->body));
+    return http_problem(request, 404,
+                        "there is: pin, declare, reset of a site, knob, reset of a "
+                        "tunable");
 }
 
 /* Of one worker, or of all. */
-static enum MHD_Result http_put_setting(struct MHD_Connection *connection, const char *name,
-                                        json_t *body)
+static enum MHD_Result http_put_setting(http_request *request)
 {
-    json_t *value = json_object_get(body, "value"), *worker = json_object_get(body, "worker");
-    json_t *list = workers_seen(), *one;
+    json_t *value = json_object_get(request->body, "value"), *facts;
+    json_t *worker = json_object_get(request->body, "worker");
+    json_t *list = json_is_number(value) ? workers_seen() : NULL;
     size_t i;
     int done = 0;
     char error[200] = "no worker";
-    json_array_foreach(list, i, one)
+    json_array_foreach(list, i, facts)
     {
         bool gone;
-        pid_t pid = (pid_t)json_integer_value(json_object_get(one, "pid"));
-        json_t *request =
-            json_is_number(value) && (worker == NULL || json_integer_value(worker) == pid)
-                ? json_pack("{s:s, s:s, s:O}", "do", "set", "key", name, "value", value)
-                : NULL;
-        json_t *answer = request != NULL ? workers_ask(pid, request, error, &gone) : NULL;
+        json_t *pid = json_object_get(facts, "pid");
+        if (worker != NULL && !json_equal(worker, pid))
+            continue;
+        json_t *order =
+            json_pack("{s:s, s:s, s:O}", "do", "set", "key", request->rest, "value", value);
+        json_t *answer = workers_ask((pid_t)json_integer_value(pid), order, error, &gone);
         done += answer != NULL;
         json_decref(answer);
-        json_decref(request);
     }
     json_decref(list);
     if (!json_is_number(value))
-        return http_problem(connection, 400, "Bad Request", "\"value\" is no number");
-    return done > 0 ? http_json(connection, 200, json_pack("{s:i}", "workers", done))
-                    : http_problem(connection, 422, "Refused", error);
+        return http_problem(request, 400, "\"value\" is no number");
+    return done > 0 ? http_json(request, 200, json_pack("{s:i}", "workers", done))
+                    : http_problem(request, 422, error);
 }
 
-/* The profile with which workers begin when the service is started again. */
-static enum MHD_Result http_put_profile(struct MHD_Connection *connection, const http_body *body)
+static enum MHD_Result http_put_profile(http_request *request)
 {
-    if (http_profile == NULL)
-        return http_problem(connection, 409, "Conflict",
-                            "the service was started without --profile");
-    if (body->count == 0)
-        return http_problem(connection, 422, "Refused", "no text");
-    pthread_mutex_lock(&http_profile_lock);
-    bool good = tide_profile_read(body->bytes, body->count, false) == TIDE_OK;
-    bool saved = good && tide_profile_save(http_profile) == TIDE_OK;
-    http_profile_is_put = http_profile_is_put || saved;
-    pthread_mutex_unlock(&http_profile_lock);
-    if (!good)
-        return http_problem(connection, 422, "Refused", tide_error_message());
-    return saved ? http_json(connection, 200, json_pack("{s:i}", "bytes", (int)body->count))
-                 : http_problem(connection, 500, "Internal Server Error", tide_error_message());
+    if (!http_has_profile)
+        return http_problem(request, 409, "the service was started without --profile");
+    if (request->count == 0)
+        return http_problem(request, 422, "no text");
+    if (profile_put(request->bytes, request->count))
+        return http_json(request, 200, json_pack("{s:i}", "bytes", (int)request->count));
+    return http_problem(request, 422, tide_error_message());
 }
 
-static enum MHD_Result http_tune(struct MHD_Connection *connection, const json_t *body)
+static enum MHD_Result http_tune(http_request *request)
 {
-    char error[200] = "\"worker\" is no number of a process";
-    const json_t *worker = json_object_get(body, "worker");
-    if (!json_is_integer(worker))
-        return http_problem(connection, 400, "Bad Request", error);
-    if (!tune_begin((pid_t)json_integer_value(worker),
-                    (pid_t)json_integer_value(json_object_get(body, "control")),
-                    json_string_value(json_object_get(body, "only")),
-                    json_string_value(json_object_get(body, "objective")), error))
-        return http_problem(connection, 409, "Conflict", error);
-    return http_json(connection, 202, json_pack("{s:b}", "running", 1));
-}
-
-static enum MHD_Result http_change(struct MHD_Connection *connection, const char *method,
-                                   const char *url, const http_body *body)
-{
-    if (strcmp(method, "PUT") == 0 && strcmp(url, "/profile") == 0)
-        return http_put_profile(connection, body);
-    json_error_t wrong;
-    json_t *json = json_loadb(body->bytes != NULL ? body->bytes : "", body->count,
-                              JSON_REJECT_DUPLICATES, &wrong);
-    enum MHD_Result result;
-    if (!json_is_object(json))
-        result = http_problem(connection, 400, "Bad Request",
-                              json == NULL ? wrong.text : "no JSON object");
-    else if (strcmp(method, "POST") == 0 && strcmp(url, "/tune") == 0)
-        result = http_tune(connection, json);
-    else if (strcmp(method, "PUT") == 0 && strncmp(url, "/sites/", 7) == 0)
-        result = http_put_site(connection, url + 7, json);
-    else if (strcmp(method, "PUT") == 0 && strncmp(url, "/settings/", 10) == 0)
-        result = http_put_setting(connection, url + 10, json);
-    else
-        result = http_not_found(
-            connection, "there is: PUT /sites/{id}/{verb} /settings/{name} /profile, POST /tune");
-    json_decref(json);
-    return result;
+    char error[200];
+    if (!json_is_integer(json_object_get(request->body, "worker")))
+        return http_problem(request, 400, "\"worker\" is no number of a process");
+    return tune_begin(request->body, error)
+               ? http_json(request, 202, json_pack("{s:b}", "running", 1))
+               : http_problem(request, 409, error);
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
+
+/* A path that ends in a slash stands for all below it. The profile is text, other bodies are JSON. */
+static const struct {
+    const char *method, *path;
+    enum MHD_Result (*answer)(http_request *request);
+} http_routes[] = {{"GET", "/", http_get_file},
+                   {"GET", "/page.js", http_get_file},
+                   {"GET", "/chart.js", http_get_file},
+                   {"GET", "/workers", http_get_view},
+                   {"GET", "/sites", http_get_view},
+                   {"GET", "/sites/", http_get_site},
+                   {"GET", "/settings", http_get_view},
+                   {"GET", "/journal", http_get_journal},
+                   {"GET", "/events", http_get_events},
+                   {"GET", "/metrics", http_get_metrics},
+                   {"GET", "/profile", http_get_profile},
+                   {"PUT", "/sites/", http_put_site},
+                   {"PUT", "/settings/", http_put_setting},
+                   {"PUT", "/profile", http_put_profile},
+                   {"POST", "/tune", http_tune}};
+
+static enum MHD_Result http_route(http_request *request, const char *method, const char *url)
+{
+    bool is_path = false;
+    for (size_t i = 0; i < sizeof http_routes / sizeof *http_routes; i++) {
+        size_t length = strlen(http_routes[i].path);
+        bool below = length > 1 && http_routes[i].path[length - 1] == '/';
+        if (strncmp(url, http_routes[i].path, length) != 0 || (!below && url[length] != '\0'))
+            continue;
+        request->path = url;
+        request->rest = url + length;
+        if (strcmp(method, http_routes[i].method) == 0)
+            return http_routes[i].answer(request);
+        is_path = true;
+    }
+    return http_problem(request, is_path ? 405 : 404,
+                        is_path ? "this path has no such method"
+                                : "there is: / /workers /sites /settings /journal /events /metrics "
+                                  "/profile /tune");
+}
 
 /* Compared in a time that does not tell how much of it is right. */
 static bool http_has_token(struct MHD_Connection *connection)
@@ -507,16 +342,41 @@ static bool http_has_token(struct MHD_Connection *connection)
     return differs == 0;
 }
 
-static void http_collect(http_body *body, const char *bytes, size_t count, size_t most)
+static void http_collect(http_request *request, const char *bytes, size_t count, size_t most)
 {
-    char *grown = body->count + count <= most ? realloc(body->bytes, body->count + count) : NULL;
+    if (request->refused != 0)
+        return;
+    char *grown =
+        request->count + count <= most ? realloc(request->bytes, request->count + count) : NULL;
     if (grown == NULL) {
-        body->refused = true;
+        request->refused = 413;
         return;
     }
-    memcpy(grown + body->count, bytes, count);
-    body->bytes = grown;
-    body->count += count;
+    memcpy(grown + request->count, bytes, count);
+    request->bytes = grown;
+    request->count += count;
+}
+
+/* A whole request. */
+static enum MHD_Result http_serve(http_request *request, const char *method, const char *url)
+{
+    json_error_t wrong;
+    if (request->refused == 401)
+        return http_problem(request, 401, "what changes something wants the token");
+    if (request->refused == 413)
+        return http_problem(request, 413, "64 KiB at most, of a profile 4 MiB");
+    if (request->refused == 405)
+        return http_problem(request, 405, "GET, PUT and POST are");
+    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+        return http_route(request, "GET", url);
+    if (strcmp(url, "/profile") != 0) {
+        request->body = json_loadb(request->bytes != NULL ? request->bytes : "", request->count,
+                                   JSON_REJECT_DUPLICATES, &wrong);
+        if (!json_is_object(request->body))
+            return http_problem(request, 400,
+                                request->body == NULL ? wrong.text : "no JSON object");
+    }
+    return http_route(request, method, url);
 }
 
 static enum MHD_Result http_handle(void *unused, struct MHD_Connection *connection, const char *url,
@@ -524,47 +384,43 @@ static enum MHD_Result http_handle(void *unused, struct MHD_Connection *connecti
                                    size_t *count, void **state)
 {
     (void)unused, (void)version;
-    http_body *body = *state;
-    bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
-    if (body == NULL) {
-        *state = body = calloc(1, sizeof *body);
-        return body != NULL ? MHD_YES : MHD_NO;
+    http_request *request = *state;
+    if (request == NULL) {
+        bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+        bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
+        *state = request = calloc(1, sizeof *request);
+        if (request == NULL)
+            return MHD_NO;
+        request->connection = connection;
+        if (!reads)
+            request->refused = !changes ? 405 : http_has_token(connection) ? 0 : 401;
+        return MHD_YES;
     }
-    if (*count > 0) {
-        http_collect(body, bytes, *count, strcmp(url, "/profile") == 0 ? PROFILE_MAX : BODY_MAX);
-        *count = 0;
-        return body->count > 0 || body->refused ? MHD_YES : MHD_NO;
-    }
-    if (body->refused)
-        return http_problem(connection, 413, "Content Too Large",
-                            "64 KiB at most, of a profile 4 MiB");
-    if (reads)
-        return http_get(connection, url);
-    if (!changes)
-        return http_problem(connection, 405, "Method Not Allowed", "GET, PUT and POST are");
-    if (!http_has_token(connection))
-        return http_problem(connection, 401, "Unauthorized",
-                            "what changes something wants the token");
-    return http_change(connection, method, url, body);
+    if (*count == 0)
+        return http_serve(request, method, url);
+    http_collect(request, bytes, *count, strcmp(url, "/profile") == 0 ? PROFILE_MAX : BODY_MAX);
+    *count = 0;
+    return MHD_YES;
 }
 
 static void http_ended(void *unused, struct MHD_Connection *connection, void **state,
                        enum MHD_RequestTerminationCode code)
 {
     (void)unused, (void)connection, (void)code;
-    http_body *body = *state;
-    if (body != NULL)
-        free(body->bytes);
-    free(body);
+    http_request *request = *state;
+    if (request == NULL)
+        return;
+    json_decref(request->body);
+    free(request->bytes);
+    free(request);
     *state = NULL;
 }
 
-bool http_start(const char *address, uint16_t port, const char *token, const char *profile)
+bool http_start(const char *address, uint16_t port, const char *token, bool has_profile)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
     http_token = token;
-    http_profile = profile;
+    http_has_profile = has_profile;
     if (inet_pton(AF_INET, address, &at.sin_addr) != 1)
         return false;
     http_daemon = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD,
@@ -584,6 +440,6 @@ uint16_t http_port(void)
 
 void http_stop(void)
 {
-    __atomic_store_n(&http_ends, true, __ATOMIC_RELAXED);
+    events_stop();
     MHD_stop_daemon(http_daemon);
 }

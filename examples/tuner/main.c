@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The auto-tuning service: starts workers if it is told to, and serves until it is interrupted. */
 #define _GNU_SOURCE
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,96 +10,79 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <tidepool/profile.h>
 #include <tidepool/status.h>
 
 #include "service.h"
 
-enum { STARTED_MAX = 16, LOOK_MS = 250 };
+enum { STARTED_MAX = 64, LOOK_MS = 250, PATIENCE_MS = 5000, NICE = 10 };
 
 typedef struct main_options {
-    const char *address, *token, *profile, *program;
+    const char *address, *profile;
     uint16_t port;
-    char *workers[STARTED_MAX]; /* what each is to do */
+    char *commands[STARTED_MAX];
     int count;
 } main_options;
 
-__asm__(".section .rodata\n.globl tuner_page\ntuner_page:\n.incbin \"" TUNER_PAGE
-        "\"\n.byte 0\n.previous\n");
+static const struct argp_option main_table[] = {
+    {"listen", 'l', "ADDRESS", 0, "Serve at this IPv4 address (127.0.0.1)", 0},
+    {"port", 'p', "PORT", 0, "and this port (8787; 0: a free one)", 0},
+    {"profile", 'f', "FILE", 0, "Workers begin with this profile; what they learn is kept there",
+     0},
+    {0}};
 
-static int main_usage(FILE *out)
+static error_t main_take(int key, char *text, struct argp_state *state)
 {
-    fputs(
-        "tuner [--listen ADDRESS] [--port PORT] [--token TOKEN] [--profile FILE] [--program "
-        "WORKER] [KIND...]\n"
-        "Serves at 127.0.0.1:8787 unless told otherwise (port 0: a free one), and starts a worker "
-        "of each KIND:\n"
-        "transform, film, interpreter. Who changes something wants the token, which is printed.\n",
-        out);
-    return out == stderr ? 2 : 0;
-}
-
-static int main_read_options(int count, char **args, main_options *out)
-{
-    static const struct option names[] = {{"listen", required_argument, NULL, 'l'},
-                                          {"port", required_argument, NULL, 'p'},
-                                          {"token", required_argument, NULL, 't'},
-                                          {"profile", required_argument, NULL, 'f'},
-                                          {"program", required_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    *out = (main_options){.address = "127.0.0.1", .port = 8787};
-    for (int c; (c = getopt_long(count, args, "", names, NULL)) != -1;) {
-        if (c == 'l')
-            out->address = optarg;
-        else if (c == 'p')
-            out->port = (uint16_t)atoi(optarg);
-        else if (c == 't')
-            out->token = optarg;
-        else if (c == 'f')
-            out->profile = optarg;
-        else if (c == 'w')
-            out->program = optarg;
-        else
-            return main_usage(c == 'h' ? stdout : stderr) == 0 ? -1 : 2;
-    }
-    for (; optind < count && out->count < STARTED_MAX; optind++)
-        out->workers[out->count++] = args[optind];
+    main_options *out = state->input;
+    char *end = text;
+    if (key == 'l')
+        out->address = text;
+    else if (key == 'f')
+        out->profile = text;
+    else if (key == 'p') {
+        unsigned long port = strtoul(text, &end, 10);
+        if (*end != '\0' || end == text || port > UINT16_MAX)
+            argp_error(state, "--port %s is no number of 0 to 65535", text);
+        out->port = (uint16_t)port;
+    } else if (key == ARGP_KEY_ARG && out->count == STARTED_MAX)
+        argp_error(state, "more than %d commands", STARTED_MAX);
+    else if (key == ARGP_KEY_ARG)
+        out->commands[out->count++] = text;
+    else
+        return ARGP_ERR_UNKNOWN;
     return 0;
 }
 
-/* Beside this program unless told otherwise. A worker ends with the service. */
-static pid_t main_start_worker(const main_options *options, char *kind)
+/* A worker ends with the service, however that ends. */
+static pid_t main_start_worker(const char *command)
 {
-    char path[4096];
-    const char *program = options->program;
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 16);
-    if (program == NULL && length > 0) {
-        path[length] = '\0';
-        strcpy(strrchr(path, '/') + 1, "tuner-worker");
-        program = path;
-    }
     pid_t parent = getpid(), child = fork();
     if (child != 0)
         return child;
     sigset_t none;
+    char *line;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGINT, SIG_IGN); /* from the terminal: the service tells it */
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
+    if (getppid() != parent || asprintf(&line, "exec %s", command) < 0)
         _exit(1);
     setenv("TIDEPOOL_LISTEN", "1", 1);
-    if (options->profile != NULL)
-        setenv("TIDEPOOL_PROFILE", options->profile, 1);
-    execl(program, program, kind, (char *)NULL);
+    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     _exit(127);
 }
 
-static bool main_make_token(char out[33])
+/* Drawn, unless the environment has one. */
+static bool main_make_token(char out[65])
 {
     unsigned char bytes[16];
+    const char *given = getenv("TUNER_TOKEN");
+    snprintf(out, 65, "%s", given != NULL ? given : "");
+    unsetenv("TUNER_TOKEN");
+    if (out[0] != '\0')
+        return true;
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return false;
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -107,54 +90,81 @@ static bool main_make_token(char out[33])
     return true;
 }
 
+/* Those that do not end when they are told to are killed. */
 static void main_end_workers(const pid_t *children, int count)
 {
+    int waited = 0;
     for (int i = 0; i < count; i++)
         if (children[i] > 0)
             kill(children[i], SIGTERM);
     for (int i = 0; i < count; i++)
-        if (children[i] > 0)
-            (void)waitpid(children[i], NULL, 0);
+        while (children[i] > 0 && waitpid(children[i], NULL, WNOHANG) == 0) {
+            if (waited++ == PATIENCE_MS)
+                for (int k = i; k < count; k++)
+                    if (children[k] > 0)
+                        kill(children[k], SIGKILL);
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        }
+}
+
+static int main_serve(const main_options *options, const char *token, const sigset_t *ends)
+{
+    int signal;
+    /* What clients ask for shall not take the processor from the workers. */
+    errno = 0;
+    if (nice(NICE) == -1 && errno != 0)
+        perror("tuner: nice");
+    if (!workers_start(LOOK_MS))
+        return 1;
+    if (!http_start(options->address, options->port, token, options->profile != NULL)) {
+        fprintf(stderr, "tuner: cannot serve at %s:%d: %s\n", options->address, options->port,
+                strerror(errno));
+        workers_stop();
+        return 1;
+    }
+    printf("http://%s:%d/#%s\n", options->address, http_port(), token);
+    fflush(stdout);
+    while (sigwait(ends, &signal) != 0)
+        continue;
+    tune_stop();
+    http_stop();
+    bool kept = profile_stop();
+    workers_stop();
+    if (!kept)
+        fprintf(stderr, "tuner: %s\n", tide_error_message());
+    return kept ? 0 : 1;
 }
 
 int main(int count, char **args)
 {
-    main_options options;
-    char token[33];
+    static const struct argp argp = {
+        main_table,
+        main_take,
+        "[COMMAND...]",
+        "Tunes programs that listen (TIDEPOOL_LISTEN=1), and starts each COMMAND as one.\vWho "
+        "changes "
+        "something wants the token, which is printed; TUNER_TOKEN in the environment sets it.",
+        NULL,
+        NULL,
+        NULL};
+    main_options options = {.address = "127.0.0.1", .port = 8787};
+    char token[65];
     pid_t children[STARTED_MAX];
     sigset_t ends;
-    int code = main_read_options(count, args, &options), signal;
-    if (code != 0)
-        return code < 0 ? 0 : code;
+    argp_parse(&argp, count, args, 0, NULL, &options);
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     unsetenv("TIDEPOOL_LISTEN"); /* the service is no worker */
-    for (int i = 0; i < options.count; i++)
-        children[i] = main_start_worker(&options, options.workers[i]);
-    unsetenv("TIDEPOOL_PROFILE");
-    if (!main_make_token(token) || !workers_start(LOOK_MS) ||
-        !http_start(options.address, options.port, options.token != NULL ? options.token : token,
-                    options.profile)) {
-        fprintf(stderr, "tuner: cannot serve at %s:%d: %s\n", options.address, options.port,
-                strerror(errno));
-        main_end_workers(children, options.count);
-        return 1;
-    }
-    printf("http://%s:%d/#%s\n", options.address, http_port(),
-           options.token != NULL ? options.token : token);
-    fflush(stdout);
-    while (sigwait(&ends, &signal) != 0)
-        continue;
-    tune_stop();
-    http_stop();
-    bool keeps = options.profile != NULL && http_recall_profile();
-    workers_stop();
-    main_end_workers(children, options.count);
-    if (keeps && tide_profile_save(options.profile) != TIDE_OK) {
+    if (!main_make_token(token) || !profile_start(options.profile)) {
         fprintf(stderr, "tuner: %s\n", tide_error_message());
         return 1;
     }
-    return 0;
+    for (int i = 0; i < options.count; i++)
+        children[i] = main_start_worker(options.commands[i]);
+    unsetenv("TIDEPOOL_PROFILE");
+    int status = main_serve(&options, token, &ends);
+    main_end_workers(children, options.count);
+    return status;
 }

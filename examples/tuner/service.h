@@ -11,36 +11,35 @@
 
 /* ---- workers.c: processes that listen (tidepool/listen.h) ---- */
 
-enum { WORKERS_MAX = 64, ANSWER_MAX = 8 << 20 };
-
 /* The thread that looks at them every `period_ms`. */
 bool workers_start(int period_ms);
 void workers_stop(void);
 
-/* Of all workers, as they were last seen: [{"pid", "facts"}]. The caller's own copy. */
+/* The facts of all workers as they were last seen, or of one (NULL: there is no such worker). The
+ * caller's own copy. */
 json_t *workers_seen(void);
-
-/* The facts of one, a copy; NULL: there is no such worker. */
 json_t *workers_facts(pid_t pid);
 
-/* Sends a request (borrowed) and gives its answer, a new reference. NULL, with a text in `error`:
+/* One of the views below of what was last seen, as JSON; to be freed. */
+typedef enum { VIEW_WORKERS, VIEW_SITES, VIEW_SETTINGS, VIEW_COUNT } view;
+char *workers_text(view which);
+
+/* Sends a request (taken over) and gives its answer, a new reference. NULL, with a text in `error`:
  * the worker is gone, silent, or refused; *gone tells which. Any thread; waits two seconds at most. */
 json_t *workers_ask(pid_t pid, json_t *request, char error[200], bool *gone);
 
+/* ---- views.c: facts as clients see them ---- */
+
+/* Of a list of facts; a new reference. */
+json_t *views_make(view which, const json_t *list);
+
+/* The site or tunable PID:NAME of what was last seen; a new reference, NULL: there is none. */
+json_t *views_site(const char *id);
+
 /* ---- tune.c: one change at a time, kept if it wins ---- */
 
-/* A change: requests of the socket, and what takes them back. */
-typedef struct tune_change {
-    char what[200];
-    json_t *apply, *undo; /* arrays of requests */
-} tune_change;
-
-/* Begins a run on a thread of its own: all that `worker` has, or only the tunable, site or setting
- * that `only` names (NULL: all), against `control` (0: any other worker). `objective` is a tunable
- * that is measured (NULL: the worker's first one). False with a text: one is under way, or there is
- * no such worker. */
-bool tune_begin(pid_t worker, pid_t control, const char *only, const char *objective,
-                char error[200]);
+/* Begins a run on a thread of its own, as the body of POST /tune says. False with a text. */
+bool tune_begin(const json_t *order, char error[200]);
 bool tune_running(void);
 void tune_stop(void); /* waits; what is on trial is taken back */
 
@@ -54,19 +53,33 @@ json_t *journal_after(uint64_t since, int wait_ms);
 
 /* The number; 0 where no entry has had it yet: it is one of an earlier service. */
 uint64_t journal_known(uint64_t number);
+
+/* How many entries have had this verdict. */
 uint64_t journal_count(const char *verdict);
 
-/* ---- http.c ---- */
+/* ---- profile.c: what the workers have learned ---- */
 
-bool http_start(const char *address, uint16_t port, const char *token, const char *profile);
+/* The file that is put and kept; NULL: none. False: it is there, and is no profile. */
+bool profile_start(const char *path);
+
+/* What the workers have learned, merged, to be freed; NULL: nothing. */
+char *profile_learned(void);
+
+/* Makes a text the profile with which workers begin when the service is started again. */
+bool profile_put(const char *bytes, size_t count);
+
+/* Unless one was put, the file has what was learned. False: it cannot be written. */
+bool profile_stop(void);
+
+/* ---- http.c, events.c ---- */
+
+struct MHD_Connection;
+bool http_start(const char *address, uint16_t port, const char *token, bool has_profile);
+uint16_t http_port(void);
 void http_stop(void);
 
-/* Once http_stop has returned: loads into this process what is to be in the profile's file, which
- * each worker overwrites when it ends: what a client has put there, else what all workers have
- * learned. False: there is nothing. */
-bool http_recall_profile(void);
-uint16_t http_port(void);
-
-extern const char tuner_page[]; /* page.html */
+/* The answer to GET /events, an MHD_Result; -1: too many follow. */
+int events_answer(struct MHD_Connection *connection);
+void events_stop(void); /* followers are let go */
 
 #endif

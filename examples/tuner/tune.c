@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,15 @@
 
 #include "service.h"
 
-enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20, VALUES = 8, NAME_ROOM = 1024 };
+enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20, VALUES = 8 };
 
 #define TUNE_CONFIDENCE 1.96 /* standard errors: 95 % */
 
 typedef struct tune_run {
+    json_t *facts; /* the worker's, at the start */
     pid_t worker, control;
-    bool lost; /* one of the two is gone: nothing more is tried */
-    char only[NAME_ROOM], objective[NAME_ROOM];
+    const char *only, *objective; /* names; only: NULL: all */
+    bool lost;                    /* one of the two is gone: nothing more is tried */
 } tune_run;
 
 typedef struct tune_figure {
@@ -27,15 +29,29 @@ typedef struct tune_figure {
 } tune_figure;
 
 static pthread_mutex_t tune_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool tune_is_running, tune_has_thread, tune_ends;
+static bool tune_has_thread;
+static bool tune_is_running, tune_ends; /* atomic */
 static pthread_t tune_thread;
 
 static bool tune_is_ended(void)
 {
-    pthread_mutex_lock(&tune_lock);
-    bool ended = tune_ends;
-    pthread_mutex_unlock(&tune_lock);
-    return ended;
+    return __atomic_load_n(&tune_ends, __ATOMIC_RELAXED);
+}
+
+bool tune_running(void)
+{
+    return __atomic_load_n(&tune_is_running, __ATOMIC_ACQUIRE);
+}
+
+/* NULL: it has none. */
+static const char *tune_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static double tune_number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
 }
 
 /* ---- measuring ---------------------------------------------------------------------------- */
@@ -47,7 +63,6 @@ static json_t *tune_ask(tune_run *run, pid_t pid, json_t *request)
     bool gone;
     json_t *answer = workers_ask(pid, request, error, &gone);
     run->lost = run->lost || gone;
-    json_decref(request);
     return answer;
 }
 
@@ -59,11 +74,10 @@ static bool tune_read(tune_run *run, pid_t pid, tune_figure *out)
     size_t i;
     json_array_foreach(json_object_get(answer, "rows"), i, row)
     {
-        json_t *one = json_array_get(json_object_get(row, "candidates"), 0);
-        double n = json_number_value(json_object_get(one, "uses"));
-        double error = json_number_value(json_object_get(one, "error_ns"));
+        const json_t *one = json_array_get(json_object_get(row, "candidates"), 0);
+        double n = tune_number(one, "uses"), error = tune_number(one, "error_ns");
         uses += n;
-        sum += n * json_number_value(json_object_get(one, "ns"));
+        sum += n * tune_number(one, "ns");
         squares += n * n * error * error;
     }
     json_decref(answer);
@@ -73,16 +87,16 @@ static bool tune_read(tune_run *run, pid_t pid, tune_figure *out)
     return true;
 }
 
-/* Both, over the same time, from now on. */
-static bool tune_measure(tune_run *run, tune_figure *worker, tune_figure *control)
+/* Worker and control, over the same time, from now on. */
+static bool tune_measure(tune_run *run, tune_figure out[2])
 {
-    json_t *forget = json_pack("{s:s, s:s}", "do", "forget", "tunable", run->objective);
-    json_decref(tune_ask(run, run->worker, json_incref(forget)));
-    json_decref(tune_ask(run, run->control, json_incref(forget)));
-    json_decref(forget);
+    const pid_t both[] = {run->worker, run->control};
+    for (int i = 0; i < 2; i++)
+        json_decref(tune_ask(run, both[i],
+                             json_pack("{s:s, s:s}", "do", "forget", "tunable", run->objective)));
     for (int waited = 0; waited < WAIT_MS && !run->lost && !tune_is_ended(); waited += LOOK_MS) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
-        if (tune_read(run, run->worker, worker) && tune_read(run, run->control, control))
+        if (tune_read(run, both[0], &out[0]) && tune_read(run, both[1], &out[1]))
             return true;
     }
     return false;
@@ -90,35 +104,23 @@ static bool tune_measure(tune_run *run, tune_figure *worker, tune_figure *contro
 
 /* ---- one change --------------------------------------------------------------------------- */
 
-/* Sends each; false: one was refused. */
-static bool tune_send(pid_t pid, const json_t *requests, char error[200])
+/* Figures: of worker and control before, of worker and control after; NULL: they were not measured.
+ * Takes `what` over. */
+static void tune_tell(tune_run *run, json_t *what, const char *verdict, const char *why,
+                      const tune_figure *figures)
 {
-    size_t i;
-    json_t *one;
-    bool good = true, gone;
-    json_array_foreach(requests, i, one)
-    {
-        json_t *answer = workers_ask(pid, one, error, &gone);
-        good = answer != NULL && good;
-        json_decref(answer);
-    }
-    return good;
-}
-
-static void tune_tell(tune_run *run, const char *what, const char *verdict, const char *why,
-                      const tune_figure figures[4])
-{
-    json_t *entry = json_pack("{s:i, s:i, s:s, s:s, s:s, s:s}", "worker", (int)run->worker,
-                              "control", (int)run->control, "objective", run->objective, "what",
-                              what, "verdict", verdict, "why", why);
     static const char *const names[] = {"before_ns", "control_before_ns", "after_ns",
                                         "control_after_ns"};
+    json_t *reason = json_string(why); /* NULL: a worker's words were cut within a character */
+    json_t *entry =
+        json_pack("{s:i, s:i, s:s, s:o, s:s, s:o}", "worker", (int)run->worker, "control",
+                  (int)run->control, "objective", run->objective, "what", what, "verdict", verdict,
+                  "why", reason != NULL ? reason : json_string("it was refused"));
     for (int i = 0; figures != NULL && i < 4; i++)
         json_object_set_new(entry, names[i], json_real(figures[i].ns));
     journal_add(entry);
 }
 
-/* Figures: worker and control before, worker and control after. */
 static bool tune_wins(const tune_figure f[4], char why[200])
 {
     double gain = (f[0].ns - f[2].ns) - (f[1].ns - f[3].ns), squares = 0;
@@ -129,59 +131,58 @@ static bool tune_wins(const tune_figure f[4], char why[200])
     snprintf(why, 200,
              "a use got %.1f ns %s than the control's did, with a standard error of %.1f ns%s",
              fabs(gain), gain >= 0 ? "faster" : "slower", error,
-             wins       ? ""
-             : gain > 0 ? ": not sure at 95 %"
-                        : "");
+             !wins && gain > 0 ? ": not sure at 95 %" : "");
     return wins;
 }
 
-/* The control's own changes count as noise of both, so each change is measured from a new start.
- * True: it was kept. */
-static bool tune_try(tune_run *run, const tune_change *change)
+/* The worker, as it was measured, gets the change, which is taken back unless it wins. */
+static bool tune_apply(tune_run *run, json_t *apply, json_t *undo, json_t *what,
+                       tune_figure figures[4])
+{
+    char why[430] = "the objective was not measured often enough after it", error[200];
+    const char *verdict = "kept";
+    bool gone;
+    json_t *answer = workers_ask(run->worker, apply, why, &gone);
+    bool measured = answer != NULL && tune_measure(run, figures + 2);
+    json_decref(answer);
+    bool kept = measured && tune_wins(figures, why);
+    if (!kept) {
+        answer = workers_ask(run->worker, json_incref(undo), error, &gone);
+        verdict = answer != NULL ? "rolled back" : "not undone";
+        size_t length = strlen(why);
+        if (answer == NULL)
+            snprintf(why + length, sizeof why - length, "; taking it back failed: %s", error);
+        json_decref(answer);
+    }
+    tune_tell(run, what, verdict, why, measured ? figures : NULL);
+    return kept;
+}
+
+/* Takes both requests over; `format`: what is tried. The control's own changes count as noise of both,
+ * so each change is measured from a new start. True: it was kept. */
+__attribute__((format(printf, 4, 5))) static bool tune_try(tune_run *run, json_t *apply,
+                                                           json_t *undo, const char *format, ...)
 {
     tune_figure figures[4];
-    char why[200] = "the objective was not measured often enough after it", error[200], text[430];
+    bool kept = false;
+    va_list values;
+    va_start(values, format);
+    json_t *what = json_vsprintf(format, values);
+    va_end(values);
     if (run->lost || tune_is_ended())
-        return false;
-    if (!tune_measure(run, &figures[0], &figures[1])) {
-        tune_tell(run, change->what, "not tried", "the objective is not measured often enough",
-                  NULL);
-        return false;
-    }
-    bool applied = tune_send(run->worker, change->apply, why);
-    bool measured = applied && tune_measure(run, &figures[2], &figures[3]);
-    if (measured && tune_wins(figures, why)) {
-        tune_tell(run, change->what, "kept", why, figures);
-        return true;
-    }
-    bool undone = tune_send(run->worker, change->undo, error);
-    snprintf(text, sizeof text, "%s%s%s", why,
-             undone ? "" : "; taking it back failed: ", undone ? "" : error);
-    tune_tell(run, change->what, undone ? "rolled back" : "not undone", text,
-              measured ? figures : NULL);
-    return false;
-}
-
-static void tune_drop(tune_change *change)
-{
-    json_decref(change->apply);
-    json_decref(change->undo);
-}
-
-/* Takes the requests over. */
-static bool tune_try_one(tune_run *run, json_t *apply, json_t *undo, const char *what)
-{
-    tune_change change = {.apply = json_pack("[o]", apply),
-                          .undo = undo != NULL ? json_pack("[o]", undo) : json_array()};
-    snprintf(change.what, sizeof change.what, "%s", what);
-    bool kept = tune_try(run, &change);
-    tune_drop(&change);
+        json_decref(what);
+    else if (tune_measure(run, figures))
+        kept = tune_apply(run, json_incref(apply), undo, what, figures);
+    else
+        tune_tell(run, what, "not tried", "the objective is not measured often enough", NULL);
+    json_decref(apply);
+    json_decref(undo);
     return kept;
 }
 
 /* ---- what there is to try ----------------------------------------------------------------- */
 
-static json_t *tune_tell_knob(const char *name, double value)
+static json_t *tune_set_knob(const char *name, double value)
 {
     return json_pack("{s:s, s:s, s:f}", "do", "tell", "tunable", name, "value", value);
 }
@@ -189,53 +190,47 @@ static json_t *tune_tell_knob(const char *name, double value)
 /* From where it is, by factors of four and then two, up and down, as long as that wins. */
 static void tune_knob(tune_run *run, const json_t *knob)
 {
-    const char *name = json_string_value(json_object_get(knob, "name"));
-    double low = json_number_value(json_object_get(knob, "low"));
-    double high = json_number_value(json_object_get(knob, "high"));
-    double now = json_number_value(json_object_get(knob, "value"));
     static const double factors[] = {4, 0.25, 2, 0.5};
+    const char *name = tune_text(knob, "name");
+    double low = tune_number(knob, "low"), high = tune_number(knob, "high");
+    double now = tune_number(knob, "value");
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         for (int times = 0; times < VALUES; times++) {
-            char what[200];
             double next = now == 0 && factors[i] > 1 ? 1 : floor(now * factors[i]);
-            next = next < low ? low : next > high ? high : next;
-            snprintf(what, sizeof what, "%s from %.0f to %.0f", name, now, next);
-            if (next == now ||
-                !tune_try_one(run, tune_tell_knob(name, next), tune_tell_knob(name, now), what))
+            next = fmin(fmax(next, low), high);
+            if (next == now || !tune_try(run, tune_set_knob(name, next), tune_set_knob(name, now),
+                                         "%s from %.0f to %.0f", name, now, next))
                 break;
             now = next;
         }
 }
 
-static json_t *tune_pin_variant(const char *name, json_int_t key, const char *variant)
+static json_t *tune_pin_variant(const char *name, const char *variant, json_t *key)
 {
-    return json_pack("{s:s, s:s, s:s, s:I}", "do", "tell", "tunable", name, "variant", variant,
+    return json_pack("{s:s, s:s, s:s, s:O}", "do", "tell", "tunable", name, "variant", variant,
                      "row", key);
 }
 
 /* The library has chosen by itself what nobody pinned. */
 static void tune_variants(tune_run *run, const json_t *tunable)
 {
-    const char *name = json_string_value(json_object_get(tunable, "name"));
+    const char *name = tune_text(tunable, "name");
     size_t i, k;
     json_t *row, *one;
     json_array_foreach(json_object_get(tunable, "rows"), i, row)
     {
-        const char *now = json_string_value(json_object_get(row, "choice"));
-        json_int_t key = json_integer_value(json_object_get(row, "key"));
-        if (!json_is_true(json_object_get(row, "pinned")) || now == NULL)
+        const char *now = tune_text(row, "choice");
+        json_t *key = json_object_get(row, "key");
+        if (!json_is_true(json_object_get(row, "pinned")) || now == NULL || key == NULL)
             continue;
         json_array_foreach(json_object_get(row, "candidates"), k, one)
         {
-            char what[200];
-            const char *variant = json_string_value(json_object_get(one, "name"));
-            if (variant == NULL || strcmp(variant, now) == 0)
-                continue;
-            snprintf(what, sizeof what, "%.60s, key %lld, from %.40s to %.40s", name,
-                     (long long)key, now, variant);
-            if (tune_try_one(run, tune_pin_variant(name, key, variant),
-                             tune_pin_variant(name, key, now), what))
-                now = variant;
+            const char *next = tune_text(one, "name");
+            if (next != NULL && strcmp(next, now) != 0 &&
+                tune_try(run, tune_pin_variant(name, next, key), tune_pin_variant(name, now, key),
+                         "%s, key %lld, from %s to %s", name, (long long)json_integer_value(key),
+                         now, next))
+                now = next;
         }
     }
 }
@@ -245,25 +240,24 @@ static void tune_variants(tune_run *run, const json_t *tunable)
 static void tune_site(tune_run *run, const json_t *site)
 {
     json_t *id = json_object_get(site, "id"), *types = json_object_get(site, "types");
-    const char *name = json_string_value(json_object_get(site, "name"));
-    const char *tier = json_string_value(json_object_get(site, "tier"));
-    const char *kind = json_string_value(json_object_get(site, "kind"));
-    char what[200];
-    if (id == NULL || name == NULL || tier == NULL || kind == NULL)
+    const char *name = tune_text(site, "name"), *tier = tune_text(site, "tier");
+    const char *kind = tune_text(site, "kind");
+    if (id == NULL || tier == NULL || kind == NULL)
         return;
-    if (json_is_true(json_object_get(site, "pinned"))) {
-        snprintf(what, sizeof what, "site %.60s no longer pinned to %.20s", name, tier);
-        (void)tune_try_one(run, json_pack("{s:s, s:O}", "do", "unpin", "site", id),
-                           json_pack("{s:s, s:O, s:s}", "do", "pin", "site", id, "tier", tier),
-                           what);
-    } else if (json_is_true(json_object_get(site, "declared")) && strcmp(tier, "table") == 0 &&
-               strcmp(kind, "scope") == 0 && json_array_size(types) != 0) {
-        snprintf(what, sizeof what, "site %.60s, declared for %zu types, anew", name,
-                 json_array_size(types));
-        (void)tune_try_one(
-            run, json_pack("{s:s, s:O}", "do", "reset", "site", id),
-            json_pack("{s:s, s:O, s:O}", "do", "declare", "site", id, "types", types), what);
-    }
+    if (json_is_true(json_object_get(site, "pinned")))
+        (void)tune_try(run, json_pack("{s:s, s:O}", "do", "unpin", "site", id),
+                       json_pack("{s:s, s:O, s:s}", "do", "pin", "site", id, "tier", tier),
+                       "site %s no longer pinned to %s", name, tier);
+    else if (json_is_true(json_object_get(site, "declared")) && strcmp(tier, "table") == 0 &&
+             strcmp(kind, "scope") == 0 && json_array_size(types) != 0)
+        (void)tune_try(run, json_pack("{s:s, s:O}", "do", "reset", "site", id),
+                       json_pack("{s:s, s:O, s:O}", "do", "declare", "site", id, "types", types),
+                       "site %s, declared for %zu types, anew", name, json_array_size(types));
+}
+
+static json_t *tune_set_setting(const char *name, double value)
+{
+    return json_pack("{s:s, s:s, s:f}", "do", "set", "key", name, "value", value);
 }
 
 static void tune_setting(tune_run *run, const char *name, double now)
@@ -274,49 +268,50 @@ static void tune_setting(tune_run *run, const char *name, double now)
     } table[] = {{"trim_after", {2, 32}}, {"auto_compact", {0, 1}}, {"break_even", {0, 4}}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         for (int k = 0; k < 2 && strcmp(table[i].name, name) == 0; k++) {
-            char what[200];
             double next = table[i].values[k];
-            if (next == now)
-                continue;
-            snprintf(what, sizeof what, "setting %s from %g to %g", name, now, next);
-            if (tune_try_one(
-                    run, json_pack("{s:s, s:s, s:f}", "do", "set", "key", name, "value", next),
-                    json_pack("{s:s, s:s, s:f}", "do", "set", "key", name, "value", now), what))
+            if (next != now &&
+                tune_try(run, tune_set_setting(name, next), tune_set_setting(name, now),
+                         "setting %s from %g to %g", name, now, next))
                 now = next;
         }
 }
 
-static bool tune_wants(tune_run *run, const json_t *one)
-{
-    const char *name = json_string_value(json_object_get(one, "name"));
-    return name != NULL && (run->only[0] == '\0' || strcmp(run->only, name) == 0);
-}
-
-static void tune_all(tune_run *run, const json_t *facts)
+/* Tries all that has the name (NULL: any); gives how much that is. Without a run it only counts. */
+static int tune_each(tune_run *run, const json_t *facts, const char *only)
 {
     size_t i;
+    int found = 0;
     json_t *one;
     const char *name;
     json_array_foreach(json_object_get(facts, "tunables"), i, one)
     {
-        if (!tune_wants(run, one) ||
-            strcmp(json_string_value(json_object_get(one, "name")), run->objective) == 0)
+        name = tune_text(one, "name");
+        if (name == NULL || (only != NULL && strcmp(only, name) != 0))
             continue;
-        if (json_object_get(one, "value") != NULL)
+        found++;
+        if (run != NULL && json_object_get(one, "value") != NULL)
             tune_knob(run, one);
-        else
+        else if (run != NULL && strcmp(name, run->objective) != 0)
             tune_variants(run, one);
     }
     json_array_foreach(json_object_get(facts, "sites"), i, one)
     {
-        if (tune_wants(run, one))
+        name = tune_text(one, "name");
+        if (name == NULL || (only != NULL && strcmp(only, name) != 0))
+            continue;
+        found++;
+        if (run != NULL)
             tune_site(run, one);
     }
     json_object_foreach(json_object_get(facts, "settings"), name, one)
     {
-        if (run->only[0] == '\0' || strcmp(run->only, name) == 0)
+        if (only != NULL && strcmp(only, name) != 0)
+            continue;
+        found++;
+        if (run != NULL)
             tune_setting(run, name, json_number_value(one));
     }
+    return found;
 }
 
 /* ---- a run -------------------------------------------------------------------------------- */
@@ -324,130 +319,115 @@ static void tune_all(tune_run *run, const json_t *facts)
 static void *tune_work(void *argument)
 {
     tune_run *run = argument;
-    json_t *facts = workers_facts(run->worker);
-    if (facts != NULL)
-        tune_all(run, facts);
-    json_decref(facts);
-    tune_tell(run, "the run", "ended",
+    (void)tune_each(run, json_object_get(run->facts, "facts"), run->only);
+    tune_tell(run, json_string("the run"), "ended",
               run->lost         ? "a worker is gone"
               : tune_is_ended() ? "it was stopped"
                                 : "all was tried",
               NULL);
+    json_decref(run->facts);
     free(run);
-    pthread_mutex_lock(&tune_lock);
-    tune_is_running = false;
-    pthread_mutex_unlock(&tune_lock);
+    __atomic_store_n(&tune_is_running, false, __ATOMIC_RELEASE);
     return NULL;
 }
 
-/* The first tunable of the worker that is only measured. */
-static void tune_find_objective(const json_t *facts, char *out, size_t room)
+/* The first tunable of the worker that is only measured; NULL: there is none. */
+static const char *tune_find_objective(const json_t *facts)
 {
     size_t i;
-    json_t *one;
+    const json_t *one;
+    const char *found = NULL;
     json_array_foreach(json_object_get(facts, "tunables"), i, one)
     {
-        const char *kind = json_string_value(json_object_get(one, "kind"));
-        const char *name = json_string_value(json_object_get(one, "name"));
-        if (out[0] == '\0' && name != NULL && kind != NULL && strcmp(kind, "measured") == 0)
-            snprintf(out, room, "%s", name);
+        const char *kind = tune_text(one, "kind");
+        if (found == NULL && kind != NULL && strcmp(kind, "measured") == 0)
+            found = tune_text(one, "name");
     }
+    return found;
 }
 
-/* Its program and arguments; 0 bytes: nobody knows. */
-static size_t tune_command_of(pid_t pid, char *out, size_t room)
+/* Another worker that runs the same program; 0: there is none. */
+static pid_t tune_find_control(const json_t *facts)
 {
-    char path[40];
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t length = file != NULL ? fread(out, 1, room, file) : 0;
-    if (file != NULL)
-        fclose(file);
-    return length;
-}
-
-/* A worker that does the same: another process of the same command. */
-static pid_t tune_find_control(pid_t worker)
-{
-    char ours[1000], others[1000];
-    size_t length = tune_command_of(worker, ours, sizeof ours), i;
     json_t *list = workers_seen(), *one;
+    size_t i;
     pid_t found = 0;
     json_array_foreach(list, i, one)
     {
-        pid_t pid = (pid_t)json_integer_value(json_object_get(one, "pid"));
-        if (pid != worker && length > 0 && tune_command_of(pid, others, sizeof others) == length &&
-            memcmp(ours, others, length) == 0)
-            found = pid;
+        if (json_equal(json_object_get(one, "program"), json_object_get(facts, "program")) &&
+            !json_equal(json_object_get(one, "pid"), json_object_get(facts, "pid")))
+            found = (pid_t)json_integer_value(json_object_get(one, "pid"));
     }
     json_decref(list);
     return found;
 }
 
+/* False with a text: it cannot be run. */
 static bool tune_prepare(tune_run *run, char error[200])
 {
-    json_t *facts = workers_facts(run->worker), *control = NULL;
-    if (facts == NULL)
-        snprintf(error, 200, "no worker has the number %d", (int)run->worker);
-    else {
-        tune_find_objective(facts, run->objective, sizeof run->objective);
-        run->control = run->control != 0 ? run->control : tune_find_control(run->worker);
-        control = run->control != run->worker ? workers_facts(run->control) : NULL;
-        if (control == NULL)
-            snprintf(error, 200, "there is no other worker of the same command to compare it with");
-        else if (run->objective[0] == '\0')
-            snprintf(error, 200, "the worker measures nothing");
-    }
-    bool good = control != NULL && run->objective[0] != '\0';
-    json_decref(facts);
+    const json_t *order = json_object_get(run->facts, "order");
+    const json_t *facts = json_object_get(run->facts, "facts");
+    run->worker = (pid_t)json_integer_value(json_object_get(order, "worker"));
+    run->control = (pid_t)json_integer_value(json_object_get(order, "control"));
+    run->only = tune_text(order, "only");
+    run->objective = tune_text(order, "objective");
+    if (run->objective == NULL)
+        run->objective = tune_find_objective(facts);
+    if (run->control == 0)
+        run->control = tune_find_control(facts);
+    json_t *control = run->control != run->worker ? workers_facts(run->control) : NULL;
     json_decref(control);
-    return good;
+    if (control == NULL)
+        snprintf(error, 200, "there is no other worker of this program to compare it with");
+    else if (run->objective == NULL)
+        snprintf(error, 200, "the worker measures nothing");
+    else if (tune_each(NULL, facts, run->only) == 0)
+        snprintf(error, 200, "the worker has nothing of the name \"%.100s\"", run->only);
+    else
+        return true;
+    return false;
 }
 
-bool tune_begin(pid_t worker, pid_t control, const char *only, const char *objective,
-                char error[200])
+/* True: it is under way; the run is the thread's. */
+static bool tune_start(tune_run *run, char error[200])
 {
-    if ((only != NULL && strlen(only) >= NAME_ROOM) ||
-        (objective != NULL && strlen(objective) >= NAME_ROOM)) {
-        snprintf(error, 200, "a name is longer than %d bytes", NAME_ROOM - 1);
-        return false;
-    }
-    tune_run *run = calloc(1, sizeof *run);
-    if (run == NULL)
-        return false;
-    run->worker = worker;
-    run->control = control;
-    snprintf(run->only, sizeof run->only, "%s", only != NULL ? only : "");
-    snprintf(run->objective, sizeof run->objective, "%s", objective != NULL ? objective : "");
-    bool good = tune_prepare(run, error);
     pthread_mutex_lock(&tune_lock);
-    if (good && (tune_is_running || tune_ends)) {
-        snprintf(error, 200, "a run is under way");
-        good = false;
-    }
+    bool good = !tune_running() && !tune_is_ended();
+    snprintf(error, 200, "a run is under way");
     if (good && tune_has_thread)
         pthread_join(tune_thread, NULL); /* it has ended */
-    if (good)
-        good = tune_has_thread = tune_is_running =
-            pthread_create(&tune_thread, NULL, tune_work, run) == 0;
+    if (good) {
+        __atomic_store_n(&tune_is_running, true, __ATOMIC_RELEASE);
+        tune_has_thread = good = pthread_create(&tune_thread, NULL, tune_work, run) == 0;
+        if (!good)
+            __atomic_store_n(&tune_is_running, false, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&tune_lock);
-    if (!good)
-        free(run);
     return good;
 }
 
-bool tune_running(void)
+bool tune_begin(const json_t *order, char error[200])
 {
-    pthread_mutex_lock(&tune_lock);
-    bool running = tune_is_running;
-    pthread_mutex_unlock(&tune_lock);
-    return running;
+    pid_t worker = (pid_t)json_integer_value(json_object_get(order, "worker"));
+    json_t *facts = workers_facts(worker);
+    tune_run *run = facts != NULL ? calloc(1, sizeof *run) : NULL;
+    snprintf(error, 200, "no worker has the number %d", (int)worker);
+    if (run == NULL) {
+        json_decref(facts);
+        return false;
+    }
+    run->facts = json_pack("{s:o, s:o}", "facts", facts, "order", json_deep_copy(order));
+    if (tune_prepare(run, error) && tune_start(run, error))
+        return true;
+    json_decref(run->facts);
+    free(run);
+    return false;
 }
 
 void tune_stop(void)
 {
+    __atomic_store_n(&tune_ends, true, __ATOMIC_RELAXED);
     pthread_mutex_lock(&tune_lock);
-    tune_ends = true;
     bool joins = tune_has_thread;
     pthread_mutex_unlock(&tune_lock);
     if (joins)

@@ -16,11 +16,12 @@
 
 #include "service.h"
 
-enum { PATIENCE_US = 2000000 }; /* of a whole exchange */
+enum { WORKERS_MAX = 64, ANSWER_MAX = 8 << 20, PATIENCE_S = 2 }; /* of an exchange */
 
 static pthread_mutex_t workers_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t workers_stopped = PTHREAD_COND_INITIALIZER;
-static json_t *workers_list; /* [{"pid", "facts"}] */
+static json_t *workers_list; /* facts */
+static char *workers_texts[VIEW_COUNT];
 static bool workers_end;
 static int workers_period_ms;
 static pthread_t workers_thread;
@@ -36,21 +37,11 @@ static void workers_folder(char *out, size_t room)
         snprintf(out, room, "/tmp/tidepool-%d", (int)getuid());
 }
 
-static int64_t workers_now_us(void)
+static time_t workers_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
-}
-
-/* What comes next may take until then. False: it is too late. */
-static bool workers_wait_until(int number, int64_t deadline_us)
-{
-    int64_t left = deadline_us - workers_now_us();
-    struct timeval patience = {.tv_sec = left / 1000000, .tv_usec = left % 1000000};
-    return left > 0 &&
-           setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
-           setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0;
+    return now.tv_sec;
 }
 
 /* Who listens there is a process of this user, or root's, and the one whose name it is (0: it has no
@@ -65,8 +56,9 @@ static bool workers_is_of(int number, pid_t pid)
 }
 
 /* A connected socket, or -1. */
-static int workers_connect(pid_t pid, int64_t deadline_us)
+static int workers_connect(pid_t pid)
 {
+    static const struct timeval patience = {.tv_sec = PATIENCE_S};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char folder[80];
     workers_folder(folder, sizeof folder);
@@ -74,7 +66,8 @@ static int workers_connect(pid_t pid, int64_t deadline_us)
     int number = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (number < 0)
         return -1;
-    if (workers_wait_until(number, deadline_us) &&
+    if (setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+        setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
         connect(number, (struct sockaddr *)&address, sizeof address) == 0 &&
         workers_is_of(number, pid))
         return number;
@@ -82,69 +75,50 @@ static int workers_connect(pid_t pid, int64_t deadline_us)
     return -1;
 }
 
-static bool workers_send(int number, const char *bytes, size_t count, int64_t deadline_us)
+typedef struct workers_answer {
+    int number;
+    size_t length;
+    time_t since;
+} workers_answer;
+
+/* Of an answer that is too long or too slow there is no more. */
+static size_t workers_receive(void *buffer, size_t most, void *user)
 {
-    while (count > 0 && workers_wait_until(number, deadline_us)) {
-        ssize_t sent = send(number, bytes, count, MSG_NOSIGNAL);
-        if (sent <= 0)
-            return false;
-        bytes += sent;
-        count -= (size_t)sent;
-    }
-    return count == 0;
+    workers_answer *answer = user;
+    ssize_t got = recv(answer->number, buffer, most, 0);
+    answer->length += got > 0 ? (size_t)got : 0;
+    bool good =
+        got > 0 && answer->length <= ANSWER_MAX && workers_now() - answer->since <= PATIENCE_S;
+    return good ? (size_t)got : (size_t)-1;
 }
 
-/* A line, to be freed; NULL: none came. */
-static char *workers_read_line(int number, size_t *length, int64_t deadline_us)
+/* The reference is the caller's; NULL: no answer. */
+static json_t *workers_exchange(int number, const json_t *request)
 {
-    size_t room = 1 << 16, have = 0;
-    char *line = malloc(room);
-    while (line != NULL && have < ANSWER_MAX && workers_wait_until(number, deadline_us)) {
-        ssize_t got = recv(number, line + have, room - have, 0);
-        if (got <= 0)
-            break;
-        char *end = memchr(line + have, '\n', (size_t)got);
-        have += (size_t)got;
-        if (end != NULL) {
-            *length = (size_t)(end - line);
-            return line;
-        }
-        char *more = have == room ? realloc(line, room *= 2) : line;
-        if (more == NULL)
-            break;
-        line = more;
-    }
-    free(line);
-    return NULL;
-}
-
-/* The reference is the caller's; NULL with a text. */
-static json_t *workers_exchange(int number, json_t *request, int64_t deadline_us, char error[200])
-{
-    size_t length = 0;
-    char *text = json_dumps(request, JSON_COMPACT);
-    bool sent = text != NULL && workers_send(number, text, strlen(text), deadline_us) &&
-                workers_send(number, "\n", 1, deadline_us);
-    char *line = sent ? workers_read_line(number, &length, deadline_us) : NULL;
-    json_t *answer = line != NULL ? json_loadb(line, length, 0, NULL) : NULL;
-    if (answer == NULL)
-        snprintf(error, 200, "no answer");
+    char *text = json_dumps(request, JSON_COMPACT), *line = NULL;
+    int length = text != NULL ? asprintf(&line, "%s\n", text) : -1;
+    bool sent = length > 0 && send(number, line, (size_t)length, MSG_NOSIGNAL) == length;
+    if (length > 0)
+        free(line);
     free(text);
-    free(line);
-    return answer;
+    return sent ? json_load_callback(workers_receive, &(workers_answer){number, 0, workers_now()},
+                                     JSON_DISABLE_EOF_CHECK, NULL)
+                : NULL;
 }
 
 json_t *workers_ask(pid_t pid, json_t *request, char error[200], bool *gone)
 {
-    int64_t deadline_us = workers_now_us() + PATIENCE_US;
-    int number = workers_connect(pid, deadline_us);
+    int number = workers_connect(pid);
+    json_t *answer = NULL;
     *gone = number < 0;
-    if (number < 0) {
+    if (number < 0)
         snprintf(error, 200, "no worker has the number %d", (int)pid);
-        return NULL;
+    else {
+        answer = workers_exchange(number, request);
+        close(number);
+        snprintf(error, 200, "no answer");
     }
-    json_t *answer = workers_exchange(number, request, deadline_us, error);
-    close(number);
+    json_decref(request);
     const char *refused = json_string_value(json_object_get(answer, "error"));
     if (refused == NULL)
         return answer;
@@ -155,56 +129,62 @@ json_t *workers_ask(pid_t pid, json_t *request, char error[200], bool *gone)
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
-static json_t *workers_look_at(pid_t pid)
-{
-    char error[200];
-    bool gone;
-    json_t *request = json_pack("{s:s}", "get", "facts");
-    json_t *facts = workers_ask(pid, request, error, &gone);
-    json_decref(request);
-    if (json_integer_value(json_object_get(facts, "pid")) == pid)
-        return json_pack("{s:i, s:o}", "pid", (int)pid, "facts", facts);
-    json_decref(facts);
-    return NULL;
-}
-
 static json_t *workers_look(void)
 {
-    char folder[80];
+    char folder[80], error[200];
     json_t *list = json_array();
     workers_folder(folder, sizeof folder);
     DIR *names = opendir(folder);
     for (struct dirent *one; names != NULL && (one = readdir(names)) != NULL;) {
         char *end;
+        bool gone;
         long pid = strtol(one->d_name, &end, 10);
         if (pid <= 0 || strcmp(end, ".sock") != 0 || pid == getpid() ||
             json_array_size(list) == WORKERS_MAX)
             continue;
-        json_t *worker = workers_look_at((pid_t)pid);
-        if (worker != NULL)
-            json_array_append_new(list, worker);
+        json_t *facts = workers_ask((pid_t)pid, json_pack("{s:s}", "get", "facts"), error, &gone);
+        if (json_integer_value(json_object_get(facts, "pid")) == pid)
+            json_array_append(list, facts);
+        json_decref(facts);
     }
     if (names != NULL)
         closedir(names);
     return list;
 }
 
+/* Takes the list over. */
+static void workers_keep(json_t *list)
+{
+    char *texts[VIEW_COUNT];
+    for (int i = 0; i < VIEW_COUNT; i++) {
+        json_t *made = views_make((view)i, list);
+        texts[i] = json_dumps(made, JSON_COMPACT);
+        json_decref(made);
+    }
+    pthread_mutex_lock(&workers_lock);
+    json_decref(workers_list);
+    workers_list = list;
+    for (int i = 0; i < VIEW_COUNT; i++) {
+        free(workers_texts[i]);
+        workers_texts[i] = texts[i];
+    }
+    pthread_mutex_unlock(&workers_lock);
+}
+
 static void *workers_run(void *unused)
 {
     pthread_mutex_lock(&workers_lock);
     while (!workers_end) {
-        pthread_mutex_unlock(&workers_lock);
-        json_t *list = workers_look();
-        pthread_mutex_lock(&workers_lock);
-        json_decref(workers_list);
-        workers_list = list;
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += workers_period_ms * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        if (!workers_end)
-            (void)pthread_cond_timedwait(&workers_stopped, &workers_lock, &until);
+        if (pthread_cond_timedwait(&workers_stopped, &workers_lock, &until) == 0)
+            continue; /* it is to end */
+        pthread_mutex_unlock(&workers_lock);
+        workers_keep(workers_look());
+        pthread_mutex_lock(&workers_lock);
     }
     pthread_mutex_unlock(&workers_lock);
     return unused;
@@ -213,7 +193,7 @@ static void *workers_run(void *unused)
 bool workers_start(int period_ms)
 {
     workers_period_ms = period_ms;
-    workers_list = workers_look();
+    workers_keep(workers_look());
     return pthread_create(&workers_thread, NULL, workers_run, NULL) == 0;
 }
 
@@ -224,8 +204,7 @@ void workers_stop(void)
     pthread_cond_broadcast(&workers_stopped);
     pthread_mutex_unlock(&workers_lock);
     pthread_join(workers_thread, NULL);
-    json_decref(workers_list);
-    workers_list = NULL;
+    workers_keep(NULL);
 }
 
 /* Each gets a copy of its own: jansson's counts of references are no business of two threads. */
@@ -245,8 +224,16 @@ json_t *workers_facts(pid_t pid)
     json_array_foreach(workers_list, i, one)
     {
         if (found == NULL && json_integer_value(json_object_get(one, "pid")) == pid)
-            found = json_deep_copy(json_object_get(one, "facts"));
+            found = json_deep_copy(one);
     }
     pthread_mutex_unlock(&workers_lock);
     return found;
+}
+
+char *workers_text(view which)
+{
+    pthread_mutex_lock(&workers_lock);
+    char *text = workers_texts[which] != NULL ? strdup(workers_texts[which]) : NULL;
+    pthread_mutex_unlock(&workers_lock);
+    return text;
 }

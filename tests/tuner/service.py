@@ -4,12 +4,20 @@ import atexit
 import http.client
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+os.environ["PYTHONPATH"] = os.environ.get("TIDE_TEST_PACKAGES", "")  # also of programs that a test starts
+sys.path += filter(None, [os.environ["PYTHONPATH"]])
+TUNER, MODEL = sys.argv[1:3]
+PLAIN = MODEL + " plain"
+EXAMPLES = pathlib.Path(TUNER).parent
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "examples/tuner"
 FOLDER = tempfile.TemporaryDirectory(prefix="tide-tuner-", dir="/tmp")  # a socket's path is short
 os.environ["XDG_RUNTIME_DIR"] = FOLDER.name
 
@@ -22,7 +30,7 @@ def must(condition, *what):
 
 class Service:
     def __init__(self, *workers, options=()):
-        self.process = subprocess.Popen([sys.argv[1], "--port", "0", *options, *workers], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([TUNER, "--port", "0", *options, *workers], stdout=subprocess.PIPE, text=True)
         atexit.register(self.process.terminate)  # also where the test fails; its workers end with it
         where, self.token = self.process.stdout.readline().strip().split("/#")
         self.port = int(where.rsplit(":", 1)[1])
@@ -49,6 +57,17 @@ class Service:
         must(status in (200, 202), method, path, status, value)
         return value
 
+    def follow(self):
+        """Events, each as its kind and its value."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection.request("GET", "/events")
+        answer, kind = connection.getresponse(), None
+        for line in answer:
+            word, _, value = line.decode().rstrip("\n").partition(": ")
+            kind = value if word == "event" else kind
+            if word == "data":
+                yield kind, json.loads(value)
+
     def measured(self):
         return sum(s["name"] == "round" and bool(s["rows"]) for s in self.get("/sites"))
 
@@ -56,9 +75,13 @@ class Service:
         return {s["name"]: s for s in self.get("/sites") if s["worker"] == pid}
 
     def wait_for(self, condition, *what):
-        end = time.monotonic() + 300
+        self.wait_until(lambda: must(self.process.poll() is None, "the service has ended:", *what) or condition(), *what)
+
+    @staticmethod
+    def wait_until(condition, *what):
+        end = time.monotonic() + 240
         while not condition():
-            must(time.monotonic() < end and self.process.poll() is None, "in time:", *what)
+            must(time.monotonic() < end, "in time:", *what)
             time.sleep(0.02)
 
     def cost(self, pid):
