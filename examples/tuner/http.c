@@ -146,20 +146,19 @@ static enum MHD_Result http_get_events(http_request *request)
 
 static enum MHD_Result http_get_metrics(http_request *request)
 {
-    static const char *const verdicts[] = {"kept", "rolled back", "not undone", "not tried",
-                                           "ordered"};
     char text[1000];
-    json_t *list = workers_seen();
+    const char *verdict;
+    json_t *list = workers_seen(), *counts = journal_counts(), *count;
     size_t at = (size_t)snprintf(text, sizeof text,
                                  "# TYPE tuner_workers gauge\ntuner_workers %zu\n"
                                  "# TYPE tuner_running gauge\ntuner_running %d\n"
                                  "# TYPE tuner_changes_total counter\n",
                                  json_array_size(list), tune_running());
+    json_object_foreach(counts, verdict, count) at +=
+        (size_t)snprintf(text + at, sizeof text - at, "tuner_changes_total{verdict=\"%s\"} %lld\n",
+                         verdict, (long long)json_integer_value(count));
     json_decref(list);
-    for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at,
-                               "tuner_changes_total{verdict=\"%s\"} %llu\n", verdicts[i],
-                               (unsigned long long)journal_count(verdicts[i]));
+    json_decref(counts);
     return http_answer(request, 200, "text/plain; version=0.0.4", text);
 }
 

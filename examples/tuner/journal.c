@@ -14,13 +14,18 @@ static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t journal_grew = PTHREAD_COND_INITIALIZER;
 static json_t *journal_entries[KEPT]; /* by number */
 static uint64_t journal_last;
+static json_t *journal_totals; /* of each verdict, how many entries have had it */
 
 void journal_add(json_t *entry)
 {
-    if (entry == NULL)
+    const char *verdict = json_string_value(json_object_get(entry, "verdict"));
+    if (verdict == NULL)
         return;
     pthread_mutex_lock(&journal_lock);
     journal_last++;
+    journal_totals = journal_totals != NULL ? journal_totals : json_object();
+    json_int_t total = json_integer_value(json_object_get(journal_totals, verdict));
+    json_object_set_new(journal_totals, verdict, json_integer(total + 1));
     json_object_set_new(entry, "number", json_integer((json_int_t)journal_last));
     json_object_set_new(entry, "time", json_integer((json_int_t)time(NULL)));
     json_decref(journal_entries[journal_last % KEPT]);
@@ -57,14 +62,10 @@ uint64_t journal_known(uint64_t number)
     return known;
 }
 
-uint64_t journal_count(const char *verdict)
+json_t *journal_counts(void)
 {
-    uint64_t count = 0;
     pthread_mutex_lock(&journal_lock);
-    for (int i = 0; i < KEPT; i++) {
-        const char *said = json_string_value(json_object_get(journal_entries[i], "verdict"));
-        count += said != NULL && strcmp(said, verdict) == 0;
-    }
+    json_t *totals = json_deep_copy(journal_totals);
     pthread_mutex_unlock(&journal_lock);
-    return count;
+    return totals;
 }

@@ -54,8 +54,8 @@ json_t *journal_after(uint64_t since, int wait_ms);
 /* The number; 0 where no entry has had it yet: it is one of an earlier service. */
 uint64_t journal_known(uint64_t number);
 
-/* How many entries have had this verdict. */
-uint64_t journal_count(const char *verdict);
+/* How many entries have had each verdict: a new object, NULL: none was added. */
+json_t *journal_counts(void);
 
 /* ---- profile.c: what the workers have learned ---- */
 

@@ -29,12 +29,13 @@ def must(condition, *what):
 
 
 class Service:
-    def __init__(self, *workers, options=()):
-        self.process = subprocess.Popen([TUNER, "--port", "0", *options, *workers], stdout=subprocess.PIPE, text=True)
+    def __init__(self, *workers, options=(), port=0, waits=True):
+        self.process = subprocess.Popen([TUNER, "--port", str(port), *options, *workers], stdout=subprocess.PIPE, text=True)
         atexit.register(self.process.terminate)  # also where the test fails; its workers end with it
         where, self.token = self.process.stdout.readline().strip().split("/#")
         self.port = int(where.rsplit(":", 1)[1])
-        self.wait_for(lambda: len(self.get("/workers")) == len(workers) and self.measured() == len(workers), "all workers")
+        if waits:
+            self.wait_for(lambda: len(self.get("/workers")) == len(workers) and self.measured() == len(workers), "all workers")
 
     def ask(self, method, path, body=None, token=True, raw=None, headers=()):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
@@ -97,8 +98,8 @@ class Service:
         self.wait_for(figure, "rounds of", pid)
         return figure()
 
-    def end(self):
-        workers = [w["pid"] for w in self.get("/workers")]
+    def end(self, all=True):
+        workers = [w["pid"] for w in self.get("/workers")] if all else []
         self.process.send_signal(signal.SIGINT)
         must(self.process.wait(timeout=300) == 0, "the service ends badly")
         must(not any(os.path.exists(f"/proc/{pid}") for pid in workers), "workers stay")
