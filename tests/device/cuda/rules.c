@@ -440,48 +440,6 @@ static void a_reset_takes_all_handles(void **state)
     expect_ok(tide_cu.cuDevicePrimaryCtxRelease(1));
 }
 
-/* ---- code ----------------------------------------------------------------------------------- */
-
-static char load_log[256];
-
-static tide_cu_result load_text(const char *text)
-{
-    tide_cu_module loaded = NULL;
-    int options[] = {TIDE_CU_JIT_ERROR_LOG, TIDE_CU_JIT_ERROR_LOG_BYTES};
-    void *values[] = {load_log, (void *)(uintptr_t)sizeof load_log};
-    load_log[0] = '\0';
-    tide_cu_result result = tide_cu.cuModuleLoadDataEx(&loaded, text, 2, options, values);
-    if (result == 0)
-        expect_ok(tide_cu.cuModuleUnload(loaded));
-    return result;
-}
-
-static void code_newer_than_the_driver_is_refused(void **state)
-{
-    (void)state;
-    enum { WRONG_IMAGE = 200, NO_BINARY = 209, INVALID_PTX = 218, NEWER_PTX = 222 };
-    fake_architecture(90);
-    fake_driver_version(12040);
-    expect_ok(load_text(".version 8.4\n.target sm_90\n.address_size 64\n"));
-    assert_int_equal(load_text(".version 8.5\n.target sm_90\n.address_size 64\n"), NEWER_PTX);
-    assert_int_equal(load_text(".version 8.0\n.target sm_100\n.address_size 64\n"), INVALID_PTX);
-    char cubin[64] = "\177ELF\2\1\1\x33\7"; /* of CUDA 12 */
-    cubin[48] = 90;
-    assert_int_equal(load_text(cubin), NO_BINARY); /* right, but nothing executes it */
-    assert_non_null(strstr(load_log, "no cubins"));
-    cubin[48] = 80;
-    assert_int_equal(load_text(cubin), NO_BINARY);
-    assert_non_null(strstr(load_log, "the cubin is for sm_80"));
-    cubin[8] = 8; /* of CUDA 13 */
-    assert_int_equal(load_text(cubin), WRONG_IMAGE);
-    fake_driver_version(13000);
-    assert_int_equal(load_text(cubin), NO_BINARY);
-    expect_ok(load_text(".version 9.0\n.target sm_90\n.address_size 64\n"));
-    assert_int_equal(load_text(".version 9.1\n.target sm_90\n.address_size 64\n"), NEWER_PTX);
-    fake_driver_version(0);
-    fake_architecture(0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,7 +457,6 @@ int main(void)
         TEST(a_device_without_memory_pools_makes_none),
         TEST(pointers_are_known_as_what_they_are),
         TEST(a_reset_takes_all_handles),
-        TEST(code_newer_than_the_driver_is_refused),
     };
     return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
 }

@@ -1,47 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules, their kernels, launches. A module is PTX, which is executed, or the word "fake" with one
- * kernel of our own. Who calls anything here has the lock, other than a test that asks. */
+/* Modules, their kernels, launches. A module is code for this processor (../kernels), or the word "fake" with
+ * kernels of our own: one adds, those of other names do nothing. Who calls anything here has the lock, other
+ * than a test that asks. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model.h"
-#include "ptx.h"
+#include "host_code.h"
 
-enum {
-    INVALID_PTX = 218,
-    NO_BINARY = 209,
-    INVALID_IMAGE = 200,
-    UNSUPPORTED_PTX_VERSION = 222,
-    NAMES = 64,
-    RUNS_MAX = 64,
-    WILD_GROUPS = 64
-};
+enum { NO_BINARY = 209, INVALID_IMAGE = 200, NAMES = 64, RUNS_MAX = 64, NAME_BYTES = 64 };
 
 /* Counted by its handle and by each launch: work may still be queued when it is unloaded. */
 typedef struct module {
-    ptx_module *ptx; /* NULL: "fake" */
+    void *library; /* NULL: "fake" */
     unsigned holders;
 } module;
 
 typedef struct function {
     module *of;
-    const ptx_kernel *kernel; /* NULL: bump */
+    host_kernel kernel;
+    char name[NAME_BYTES];
     struct function *next;
 } function;
 
 typedef struct code_launch {
-    const ptx_kernel *kernel;
+    host_kernel kernel;
+    char name[NAME_BYTES];
     module *of;
     context *context;
     unsigned groups, group, holders;
+    const void *values[FAKE_ARGUMENTS];
     char parameters[];
 } code_launch;
 
 static struct {
-    unsigned architecture, driver;
+    unsigned architecture;
     bool asked; /* the environment */
-    uint64_t instructions;
-    char names[NAMES][64];
+    char names[NAMES][NAME_BYTES];
     unsigned runs[NAMES];
 } code;
 
@@ -65,28 +60,6 @@ int code_architecture(void)
         code.architecture = (unsigned)strtoul(named, NULL, 10);
     code.asked = true;
     return (int)code.architecture;
-}
-
-void fake_driver_version(unsigned version)
-{
-    fake_lock();
-    code.driver = version;
-    fake_unlock();
-}
-
-/* 13020: CUDA 13.2. */
-int code_driver_version(void)
-{
-    enum { NEWEST = 13090 };
-    return (int)(code.driver != 0 ? code.driver : NEWEST);
-}
-
-uint64_t fake_instructions(void)
-{
-    fake_lock();
-    uint64_t count = code.instructions;
-    fake_unlock();
-    return count;
 }
 
 static unsigned *runs_of(const char *name)
@@ -116,8 +89,7 @@ void code_report(void)
         runs += code.runs[i];
     }
     fflush(stdout);
-    fprintf(stderr, "fake_cuda: kernels of %u names, %u runs, %llu instructions\n", names, runs,
-            (unsigned long long)code.instructions);
+    fprintf(stderr, "fake_cuda: kernels of %u names, %u runs\n", names, runs);
     if (fake.hazard[0] != '\0')
         fprintf(stderr, "fake_cuda: hazard: %s\n", fake.hazard);
     if (fake.violation[0] != '\0')
@@ -126,7 +98,6 @@ void code_report(void)
 
 void code_reset(void)
 {
-    code.instructions = 0;
     memset(code.names, 0, sizeof code.names);
     memset(code.runs, 0, sizeof code.runs);
 }
@@ -149,80 +120,20 @@ static int refuse_code(int result, const char *why, unsigned count, const int *o
     return result;
 }
 
-static int load_ptx(const char *text, char why[PTX_ERROR_BYTES], ptx_module **out)
-{
-    *out = ptx_load(text, why);
-    if (*out == NULL)
-        return INVALID_PTX;
-    if (ptx_target(*out) <= (unsigned)code_architecture())
-        return 0;
-    snprintf(why, PTX_ERROR_BYTES, "the device is sm_%d, and the code is for sm_%u",
-             code_architecture(), ptx_target(*out));
-    ptx_unload(*out);
-    return INVALID_PTX;
-}
-
-/* PTX 8.0 came with CUDA 12.0 and so on, 8.5 with 12.5 and 12.6; 9.0 with 13.0. */
-static int ptx_since(int major, int minor)
-{
-    return (major + 4) * 1000 + (minor + (major == 8 && minor > 5)) * 10;
-}
-
-/* PTX of a version that the driver does not know yet. */
-static int check_ptx_version(const char *text, char why[PTX_ERROR_BYTES])
-{
-    int major = 0, minor = 0;
-    const char *version = strstr(text, ".version");
-    if (version == NULL || sscanf(version, ".version %d.%d", &major, &minor) != 2 ||
-        ptx_since(major, minor) <= code_driver_version())
-        return 0;
-    snprintf(why, PTX_ERROR_BYTES, "PTX %d.%d is newer than the driver, which is of CUDA %d.%d",
-             major, minor, code_driver_version() / 1000, code_driver_version() % 1000 / 10);
-    return UNSUPPORTED_PTX_VERSION;
-}
-
-/* Of the head of a cubin: compilers of CUDA 13 write version 8, with the architecture elsewhere
- * among the flags. */
-enum { ELF_VERSION = 8, ELF_FLAGS = 48, ELF_NEWER = 8, CUDA_13 = 13000 };
-
-static int check_cubin(const unsigned char *image, char why[PTX_ERROR_BYTES])
-{
-    uint32_t flags = 0;
-    bool newer = image[ELF_VERSION] >= ELF_NEWER;
-    memcpy(&flags, image + ELF_FLAGS, sizeof flags);
-    unsigned built_for = (newer ? flags >> 8 : flags) & 0xFF;
-    unsigned device = (unsigned)code_architecture();
-    if (newer && code_driver_version() < CUDA_13) {
-        snprintf(why, PTX_ERROR_BYTES, "the cubin's version is newer than the driver");
-        return INVALID_IMAGE;
-    }
-    if (built_for / 10 != device / 10 || built_for > device)
-        snprintf(why, PTX_ERROR_BYTES, "the device is sm_%u, and the cubin is for sm_%u", device,
-                 built_for);
-    else
-        snprintf(why, PTX_ERROR_BYTES, "the fake driver executes PTX, no cubins");
-    return NO_BINARY;
-}
-
 int code_load(const void *image, unsigned count, const int *options, void **values,
               tide_cu_module *out)
 {
-    char why[PTX_ERROR_BYTES] = "";
-    ptx_module *ptx = NULL;
-    int result = memcmp(image, "fake", 4) == 0      ? 0
-                 : memcmp(image, "\177ELF", 4) == 0 ? NO_BINARY
-                                                    : INVALID_IMAGE;
-    if (result == NO_BINARY)
-        result = check_cubin(image, why);
-    else if (result == INVALID_IMAGE && strstr(image, ".version") != NULL &&
-             (result = check_ptx_version(image, why)) == 0)
-        result = load_ptx(image, why, &ptx);
-    if (result != 0)
-        return refuse_code(result, why, count, options, values);
+    void *library = NULL;
+    bool fake_word = memcmp(image, "fake", 4) == 0;
+    if (!fake_word && memcmp(image, "\177ELF", 4) != 0)
+        return refuse_code(INVALID_IMAGE, "no code at all", count, options, values);
+    if (!fake_word && (library = host_code_load(image)) == NULL)
+        return refuse_code(NO_BINARY, "the fake driver runs code for this processor", count,
+                           options, values);
     module *made = calloc(1, sizeof *made);
     if (made == NULL)
         abort();
-    *made = (module){ptx, 1};
+    *made = (module){library, 1};
     *out = (tide_cu_module)(void *)made;
     return 0;
 }
@@ -231,8 +142,8 @@ static void leave_module(module *of)
 {
     if (--of->holders != 0)
         return;
-    if (of->ptx != NULL)
-        ptx_unload(of->ptx);
+    if (of->library != NULL)
+        dlclose(of->library);
     free(of);
 }
 
@@ -257,13 +168,14 @@ int code_unload(tide_cu_module handle)
 int code_find(tide_cu_module handle, const char *name, tide_cu_function *out)
 {
     module *of = (module *)(void *)handle;
-    const ptx_kernel *kernel = of->ptx != NULL ? ptx_find(of->ptx, name) : NULL;
-    if (kernel == NULL && (of->ptx != NULL || strcmp(name, "bump") != 0))
+    host_kernel kernel = {0};
+    if (of->library != NULL && !host_code_find(of->library, name, &kernel))
         return NOT_FOUND;
     function *made = malloc(sizeof *made);
     if (made == NULL)
         abort();
-    *made = (function){of, kernel, functions};
+    *made = (function){of, kernel, "", functions};
+    snprintf(made->name, sizeof made->name, "%s", name);
     functions = made;
     *out = (tide_cu_function)(void *)made;
     return 0;
@@ -312,7 +224,7 @@ static bool next_run(const uint8_t *bits, size_t bytes, size_t *from, size_t *en
 }
 
 /* More than so many pieces are told as one, from the first to the last. */
-static void tell_uses(const work *one, const ptx_range *of, const uint8_t *bits, bool writes)
+static void tell_uses(const work *one, const extent *of, const uint8_t *bits, bool writes)
 {
     fake_range all[RUNS_MAX];
     size_t from, end = 0, count = 0;
@@ -331,7 +243,7 @@ static void tell_uses(const work *one, const ptx_range *of, const uint8_t *bits,
 static void tell_all(const work *one)
 {
     for (size_t i = 0; i < one->extent_count; i++) {
-        ptx_range *of = &one->extents[i];
+        extent *of = &one->extents[i];
         tell_uses(one, of, of->reads, false);
         tell_uses(one, of, of->writes, true);
         free(of->reads);
@@ -342,41 +254,52 @@ static void tell_all(const work *one)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* One small launch in four lets the lanes of warps part at random. */
 static void run_code(const work *one)
 {
     code_launch *c = one->code;
-    bool wild = c->groups <= WILD_GROUPS && fake_random() % 4 == 0;
-    ptx_launch l = {.kernel = c->kernel,
-                    .groups = c->groups,
-                    .group = c->group,
-                    .parameters = c->parameters,
-                    .ranges = one->extents,
-                    .range_count = one->extent_count,
-                    .seed = wild ? fake_random() | 1 : 0};
-    bool good = ptx_run(&l);
-    tell_all(one);
-    code.instructions += l.instructions;
-    ++*runs_of(ptx_kernel_name(c->kernel));
-    if (good)
+    host_launch l = {.kernel = &c->kernel,
+                     .values = c->values,
+                     .groups = c->groups,
+                     .group = c->group,
+                     .extents = one->extents,
+                     .extent_count = one->extent_count};
+    ++*runs_of(c->name);
+    if (c->of->library == NULL)
         return;
-    fprintf(stderr, "fake_cuda: %s\n", l.error);
-    fake_complain("%s", l.error);
+    host_code_run(&l);
+    tell_all(one);
+    if (l.error[0] == '\0')
+        return;
+    fprintf(stderr, "fake_cuda: %s: %s\n", c->name, l.error);
+    fake_complain("%s: %s", c->name, l.error);
     c->context->lost = true;
 }
 
-static int start_ptx(const function *of, unsigned groups, unsigned group, void **values,
-                     void *stream)
+/* Of the parameters, which are copied behind the launch. */
+static size_t parameter_bytes(const function *of)
 {
-    size_t bytes = ptx_parameter_bytes(of->kernel), offset = 0;
-    code_launch *made = calloc(1, sizeof *made + bytes);
+    size_t bytes = 0, size;
+    for (unsigned i = 0; of->kernel.size != NULL && (size = of->kernel.size(i)) != 0; i++)
+        bytes += (size + 15) / 16 * 16;
+    return bytes;
+}
+
+static int start_code(const function *of, unsigned groups, unsigned group, void **values,
+                      void *stream)
+{
+    size_t bytes = parameter_bytes(of), size;
+    code_launch *made = calloc(1, sizeof *made + bytes + 16);
     if (made == NULL)
         abort();
-    *made = (code_launch){of->kernel, of->of, control_current(), groups, group, 1};
-    for (size_t i = 0, size; (size = ptx_parameter(of->kernel, i, &offset)) != 0; i++)
-        memcpy(made->parameters + offset, values[i], size);
+    *made = (code_launch){of->kernel, "", of->of, control_current(), groups, group, 1, {0}};
+    memcpy(made->name, of->name, sizeof made->name);
+    char *to = (char *)(((uintptr_t)made->parameters + 15) & ~(uintptr_t)15);
+    for (unsigned i = 0; of->kernel.size != NULL && (size = of->kernel.size(i)) != 0; i++) {
+        made->values[i] = memcpy(to, values[i], size);
+        to += (size + 15) / 16 * 16;
+    }
     of->of->holders++;
-    work one = {.run = run_code, .what = ptx_kernel_name(of->kernel), .code = made};
+    work one = {.run = run_code, .what = made->name, .code = made};
     int result = entry_queue(stream, &one);
     code_drop(&one);
     return result;
@@ -413,6 +336,7 @@ int code_start(tide_cu_function handle, const unsigned shape[7], void **values, 
     bool flat = shape[1] * shape[2] * shape[4] * shape[5] == 1;
     if (of == NULL || !flat || shape[6] != 0 || shape[0] == 0 || shape[3] == 0 || shape[3] > 1024)
         return TIDE_CU_INVALID_VALUE;
-    return of->kernel != NULL ? start_ptx(of, shape[0], shape[3], values, stream)
-                              : start_bump(shape[0], shape[3], values, stream);
+    return of->of->library != NULL || strcmp(of->name, "bump") != 0
+               ? start_code(of, shape[0], shape[3], values, stream)
+               : start_bump(shape[0], shape[3], values, stream);
 }

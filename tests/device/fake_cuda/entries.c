@@ -106,7 +106,7 @@ ENTRY(cuDeviceTotalMem, size_t *bytes, tide_cu_device device)
 ENTRY(cuDriverGetVersion, int *version)
 {
     START(cuDriverGetVersion);
-    *version = code_driver_version();
+    *version = 13090;
     return control_leave(0);
 }
 

@@ -86,15 +86,12 @@ void fake_no_peers(void);
 uint64_t fake_highest_fill(void);
 unsigned fake_streams(void);
 
-/* The CUDA version of the driver, 12040 for 12.4; 0: newer than all code. */
-void fake_driver_version(unsigned version);
-
 /* Work that has been queued and not yet run. */
 unsigned fake_pending(void);
 
-/* ---- kernels from PTX (../ptx) ----------------------------------------------------------------
+/* ---- kernels (../kernels) --------------------------------------------------------------------
  *
- * Modules of PTX text are executed; their parameters and all memory they use are checked, each
+ * Modules of code for this processor are run; all memory of devices that they use is checked, each
  * byte they read or write takes part in the hazard check, and a fault loses the device and is told
  * by fake_violation. Cubins are refused. A test without this header sets FAKE_CUDA_ARCHITECTURE. */
 
@@ -102,9 +99,7 @@ unsigned fake_pending(void);
  * nothing compiles. */
 void fake_architecture(unsigned architecture);
 
-/* Instructions that threads have executed since the last reset; runs of the kernels of this
- * name. */
-uint64_t fake_instructions(void);
+/* Runs of the kernels of this name since the last reset. */
 unsigned fake_kernel_runs(const char *name);
 
 /* ---- what a program does with the driver beside the library -------------------------------- */

@@ -2,8 +2,8 @@
 /* Device memory: addresses that the host cannot touch, and a second view of the same pages through
  * which work sees them. Pinned memory is ordinary memory that is known. */
 #include "arena.h"
+#include "host_code.h"
 #include "model.h"
-#include "ptx.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,19 +85,26 @@ bool memory_live(const void *data, size_t bytes)
     return false;
 }
 
-ptx_range *memory_extents(size_t *count)
+extent *memory_extents(size_t *count)
 {
-    ptx_range *all = calloc(arena.count + 1, sizeof *all);
+    extent *all = calloc(arena.count + 1, sizeof *all);
     if (all == NULL)
         abort();
     *count = 0;
     for (unsigned i = 0; i < arena.count; i++)
         if (arena.blocks[i].live)
-            all[(*count)++] = (ptx_range){.address = arena.blocks[i].address,
-                                          .bytes = arena.blocks[i].used,
-                                          .host = see(arena.blocks[i].address),
-                                          .tracked = true};
+            all[(*count)++] =
+                (extent){.address = arena.blocks[i].address, .bytes = arena.blocks[i].used};
     return all;
+}
+
+/* For kernels, which use memory where it is. */
+void memory_show_all(bool shown)
+{
+    if (mprotect(arena.device, arena_bytes, shown ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        abort();
+    if (!shown)
+        memory_show_managed(!fake.not_concurrent || model_idle());
 }
 
 block *arena_new_block(void)

@@ -63,8 +63,8 @@ typedef struct work {
     unsigned range_count;
     bool between; /* devices: a copy that reaches both sides */
     const char *what;
-    struct code_launch *code;  /* of a kernel from PTX; counts who has it */
-    struct ptx_range *extents; /* the memory there was when it was queued */
+    struct code_launch *code; /* of a kernel; counts who has it */
+    struct extent *extents;   /* the memory there was when it was queued */
     size_t extent_count;
 } work;
 
@@ -204,7 +204,6 @@ int code_start(tide_cu_function function, const unsigned shape[7], void **values
 void code_keep(work *queued); /* one more has it, and may use what memory there is now */
 void code_drop(work *over);
 int code_architecture(void);
-int code_driver_version(void);
 void code_reset(void); /* counts anew */
 void code_report(void);
 
@@ -246,8 +245,9 @@ void memory_reset_device(const context *of);
 uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned); /* 0: nobody's */
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);
-struct ptx_range *memory_extents(size_t *count); /* all that is live; to be freed */
-void memory_settle(void);                        /* work numbers start anew */
+struct extent *memory_extents(size_t *count); /* all that is live; to be freed */
+void memory_show_all(bool shown);             /* to this process, for a kernel */
+void memory_settle(void);                     /* work numbers start anew */
 void *memory_pinned(size_t bytes);
 bool memory_unpin(void *data);
 void memory_write(const work *one); /* fills and copies, when they run */

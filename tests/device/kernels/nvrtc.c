@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* An NVRTC whose code is for this processor, whatever it is asked for: a shared object, made by the C++ compiler
+ * (`compile`), which the fake driver runs. So a program that compiles for its device runs on the fake as it is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#pragma GCC visibility push(default)
+
+enum { COMPILATION = 6, TEXT = 4096 };
+
+typedef struct program {
+    char *source, *code, log[TEXT];
+    size_t bytes;
+} * program;
+
+int nvrtcVersion(int *major, int *minor);
+int nvrtcVersion(int *major, int *minor)
+{
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+int nvrtcGetNumSupportedArchs(int *count);
+int nvrtcGetNumSupportedArchs(int *count)
+{
+    *count = 1;
+    return 0;
+}
+
+int nvrtcGetSupportedArchs(int *all);
+int nvrtcGetSupportedArchs(int *all)
+{
+    *all = 90;
+    return 0;
+}
+
+int nvrtcCreateProgram(program *out, const char *source);
+int nvrtcCreateProgram(program *out, const char *source)
+{
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL || ((*out)->source = strdup(source)) == NULL)
+        abort();
+    return 0;
+}
+
+int nvrtcDestroyProgram(program *of);
+int nvrtcDestroyProgram(program *of)
+{
+    free((*of)->source);
+    free((*of)->code);
+    free(*of);
+    return 0;
+}
+
+/* All of a file, and a 0; NULL: there is none. */
+static char *read_file(const char *folder, const char *name, size_t *bytes)
+{
+    char path[TEXT];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *from = fopen(path, "rb");
+    if (from == NULL || fseek(from, 0, SEEK_END) != 0)
+        return NULL;
+    *bytes = (size_t)ftell(from);
+    rewind(from);
+    char *all = calloc(*bytes + 1, 1);
+    if (all == NULL || fread(all, 1, *bytes, from) != *bytes)
+        abort();
+    fclose(from);
+    return all;
+}
+
+static void write_source(const char *folder, const char *source)
+{
+    char path[TEXT];
+    snprintf(path, sizeof path, "%s/kernels.cu", folder);
+    FILE *to = fopen(path, "w");
+    if (to == NULL || fputs(source, to) < 0 || fclose(to) != 0)
+        abort();
+}
+
+int nvrtcCompileProgram(program of);
+int nvrtcCompileProgram(program of)
+{
+    char folder[] = "/tmp/host_nvrtc.XXXXXX", command[TEXT];
+    if (mkdtemp(folder) == NULL)
+        abort();
+    write_source(folder, of->source);
+    snprintf(command, sizeof command, "LD_PRELOAD= '%s' '%s' %s", SCRIPT, COMPILER, folder);
+    int failed = system(command);
+    size_t length = 0;
+    char *log = read_file(folder, "log", &length);
+    snprintf(of->log, sizeof of->log, "%s", log != NULL ? log : "no compiler");
+    free(log);
+    if (failed == 0)
+        of->code = read_file(folder, "kernels.so", &of->bytes);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0 || failed != 0)
+        fprintf(stderr, "host_nvrtc: %s\n", of->log);
+    return of->code != NULL ? 0 : COMPILATION;
+}
+
+#define CODE(kind)                                       \
+    int nvrtcGet##kind##Size(program of, size_t *bytes); \
+    int nvrtcGet##kind##Size(program of, size_t *bytes)  \
+    {                                                    \
+        *bytes = of->bytes;                              \
+        return 0;                                        \
+    }                                                    \
+    int nvrtcGet##kind(program of, char *out);           \
+    int nvrtcGet##kind(program of, char *out)            \
+    {                                                    \
+        memcpy(out, of->code, of->bytes);                \
+        return 0;                                        \
+    }
+CODE(PTX)
+CODE(CUBIN)
+
+int nvrtcGetProgramLogSize(program of, size_t *bytes);
+int nvrtcGetProgramLogSize(program of, size_t *bytes)
+{
+    *bytes = strlen(of->log) + 1;
+    return 0;
+}
+
+int nvrtcGetProgramLog(program of, char *out);
+int nvrtcGetProgramLog(program of, char *out)
+{
+    memcpy(out, of->log, strlen(of->log) + 1);
+    return 0;
+}
+
+const char *nvrtcGetErrorString(int result);
+const char *nvrtcGetErrorString(int result)
+{
+    return result == COMPILATION ? "NVRTC_ERROR_COMPILATION" : "none";
+}
