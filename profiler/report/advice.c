@@ -194,8 +194,8 @@ const char *tide_advice_of_small(const tide_advice_list *list, char *out, size_t
     tide_assert(size > 0 && list->worth <= list->count);
     out[0] = 0;
     if (small != 0)
-        snprintf(out, size, "%zu more piece%s of advice would save %s of the processor time%s.",
-                 small, small == 1 ? "" : "s",
+        snprintf(out, size, "%zu %spiece%s of advice would save %s of the processor time%s.", small,
+                 list->worth != 0 ? "more " : "", small == 1 ? "" : "s",
                  advice_percent(list->small_share, share, sizeof share),
                  small == 1 ? "" : " together");
     return out;

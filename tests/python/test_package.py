@@ -135,12 +135,12 @@ def test_the_benchmark_runs():
 def test_the_comparison_with_peers_runs():
     """A program below the least size, one above, and one of the example."""
     peers = pathlib.Path(__file__).with_name("peers")
-    done = subprocess.run([sys.executable, peers, "--quick", "800", "320000", "stencil"], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, peers, "--quick", "800", "320000", "in_place", "scope:800"], capture_output=True, text=True,
                           timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert [row[0].strip() for row in rows] == ["array", "800 B", "320 KB", "stencil"] and {len(row) for row in rows} == {8}
-    assert all(10 < float(row[at]) < 1000 for row in rows[1:] for at in (4, 5)), done.stdout
+    assert [row[0].strip() for row in rows] == ["array", "800 B", "320 KB", "in-place", "scope, 800 B"] and {len(row) for row in rows} == {10}
+    assert all(10 < float(row[at]) < 1000 for row in rows[1:] for at in (5, 6, 8)), done.stdout
 
 
 def test_an_import_brings_little_else():

@@ -78,6 +78,16 @@ print(holds())
 """) == ["True", "False", "default_allocator", "True", "True", "False", "True"]
 
 
+def test_no_context_is_made_for_it():
+    assert told("""
+import contextvars
+handler.use(all_threads=True)
+print(holds(), len(contextvars.copy_context()))
+handler.off(); handler.use(all_threads=True)
+print(holds(), len(contextvars.copy_context()))
+""") == ["True", "0", "True", "1"]
+
+
 def test_arrays_outlive_it():
     """They are freed, and grow, when NumPy's own handler is in force again, and those of it when ours is."""
     assert told("""

@@ -235,7 +235,7 @@ static void advice_that_saves_little_is_one_line(void **state)
     tide_verdict v = judged("p", "[" SITE_OF(1, 1000000) "]", &list); /* 10 ms of 20 s */
     assert_true(list.count == 1 && list.worth == 0);
     assert_string_equal(tide_advice_of_small(&list, small, sizeof small),
-                        "1 more piece of advice would save 0.05 % of the processor time.");
+                        "1 piece of advice would save 0.05 % of the processor time.");
     assert_non_null(strstr(v.words, "Nothing to do"));
     v = judged("p", "[" SITE_OF(1, 100000000) "]", &list); /* 1 s of it */
     assert_true(list.count == 1 && list.worth == 1);

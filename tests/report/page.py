@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""page TIDEPOOL [PICTURE]: the report in Chromium. Hovers and presses keys, reads back what the page says,
-and compares it with the record. With PICTURE, writes what the README shows. Skipped (77) without Chromium,
-its driver or Selenium."""
+"""page TIDEPOOL [RECORD PICTURE]: the report in Chromium. Hovers and presses keys, reads back what the page says,
+and compares it with the record. With PICTURE, writes only what the README shows: the top of the page of RECORD.
+Skipped (77) without Chromium, its driver or Selenium."""
 import base64
 import json
 import pathlib
@@ -178,15 +178,27 @@ def hostile(page, work):
     check(part.get_attribute("textContent") == '</script><img src=x onerror=document.title="owned">', "code as it is")
     check(page.title != "owned" and page.title.endswith("Tidepool report"), f"title {page.title!r}")
     check(not page.get_log("browser"), "the console says something")
+    narrow(page)
+
+
+def narrow(page):
+    """At 400 pixels nothing is cut off, and nothing scrolls but the page."""
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+    cut = page.execute_script("""return [document.documentElement, ...document.querySelectorAll('main *, section *')].filter(e =>
+        e.clientWidth > 0 && e.tagName !== 'PRE' && !e.closest('details:not([open])') && getComputedStyle(e).display !== 'inline' &&
+        (e.scrollWidth > e.clientWidth + 1 || (e.classList.contains('scroll') && e.scrollHeight > e.clientHeight + 1)))
+        .map(e => e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 60))""")
+    check(not cut, f"cut off at 400 pixels: {cut}")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def picture(page, path):
     scheme(page, "light")
-    page.set_window_size(1180, 900)
+    page.set_window_size(1400, 1000)
     top, bottom = (page.execute_script("const b = document.querySelector(arguments[0]).getBoundingClientRect(); return b[arguments[1]] + scrollY", *where)
                    for where in (("header", "top"), ("#bands", "bottom")))
     shot = page.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": {
-        "x": 0, "y": max(0, top - 16), "width": 1180, "height": bottom - top + 32, "scale": 1}})
+        "x": 0, "y": max(0, top - 16), "width": 1400, "height": bottom - top + 32, "scale": 1}})
     pathlib.Path(path).write_bytes(base64.b64decode(shot["data"]))
 
 
@@ -196,7 +208,10 @@ def main():
         return 77
     work = pathlib.Path(tempfile.mkdtemp(prefix="tide-page-"))
     record, file = work / "sample.rec", work / "page.html"
-    subprocess.run([sys.executable, here / "sample.py", record], check=True)
+    if len(sys.argv) > 3:
+        record = pathlib.Path(sys.argv[2])
+    else:
+        subprocess.run([sys.executable, here / "sample.py", record], check=True)
     made = subprocess.run([tidepool, "report", record, "-o", file], capture_output=True, text=True)
     if "libjs-chart.js" in made.stderr:
         print(made.stderr)
@@ -207,13 +222,15 @@ def main():
     page = browser()
     try:
         page.get(file.as_uri())
-        if len(sys.argv) > 2:
-            picture(page, sys.argv[2])
+        if len(sys.argv) > 3:
+            picture(page, sys.argv[3])
+            return 0
         bands(page, facts, [l for l in lines if l.get("format") == "tidepool-event"])
         memory(page, facts)
         tables(page, facts)
         codes(page, next(l["spec"] for l in lines if l.get("format") == "tidepool-code"))
         schemes(page)
+        narrow(page)
         check(not page.get_log("browser"), f"the console: {page.get_log('browser')}")
         hostile(page, work)
     finally:

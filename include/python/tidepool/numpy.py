@@ -28,10 +28,12 @@ def use(*, all_threads: bool = False) -> None:
 
     all_threads: in all others, too, those that are there and those that begin later, whoever starts
     them. A context that has chosen a handler itself keeps that; a process that is spawned begins with
-    NumPy's own."""
+    NumPy's own. It costs small arrays less: a context that has a variable is searched by NumPy for
+    others, in each operation."""
     if all_threads:
         _core.handler_everywhere(True)
-    _core.handler_set(None)
+    if not all_threads or not active():
+        _core.handler_set(None)
 
 
 def off(*, all_threads: bool = False) -> None:

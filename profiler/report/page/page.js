@@ -130,7 +130,7 @@
 
   /* ---- a band: one site over time ---- */
 
-  const seconds = (t) => digits(t / 1000, 4) + " s";
+  const seconds = (t) => (t !== 0 && Math.abs(t) < 10 ? ns(t * 1e6) : digits(t / 1000, 4) + " s");
   const stateText = (site, point) => {
     const tier = tiers[point[1]];
     return `${seconds(point[0])}: ${tier ? tier.key : "unknown tier"}, ` +
