@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tidepool in C++17 and later: what tidepool.h has, as types. Header only.
  *
- *   tidepool::pool pool;                                      a pool of one's own
+ *   tidepool::pool pool({.name = "fft", .check = 2});         a pool of one's own (C++17: pool pool;)
  *   auto [x, i] = tidepool::frame<double, int>(pool, n, m);   a scope, and x and i in it
  *   tidepool::scope scope(pool);                              a scope that is told no types
  *   tidepool::scope_of<double, int> scope(pool);              one that is
  *   auto x = tidepool::acquire<double>(pool, n);              n elements, until the scope ends
+ *   auto a = tidepool::acquire_md<double>(pool, rows, 3);     std::mdspan, where there is one
  *   tidepool::resource memory(pool);                          for std::pmr containers in this scope
  *   tidepool::buffer batch(buffers, bytes);                   memory that outlives scopes
  *
@@ -39,6 +40,9 @@
 #include <utility>
 #if __has_include(<span>) && __cplusplus >= 202002L
 #include <span>
+#endif
+#if __has_include(<mdspan>) && __cplusplus > 202002L
+#include <mdspan>
 #endif
 
 #define TIDE_ALWAYS __attribute__((always_inline)) inline
@@ -162,18 +166,55 @@ template <class T> TIDE_INLINE span<T> acquire(tide_pool *pool, size_t n, place 
     return {static_cast<T *>(data), n};
 }
 
+#if defined(__cpp_lib_mdspan)
+/* An array of so many rows, columns …, uninitialised, last index fastest, until the open scope of the
+ * pool ends. */
+template <class T, class... N>
+TIDE_INLINE std::mdspan<T, std::dextents<size_t, sizeof...(N)>> acquire_md(tide_pool *pool, N... n)
+{
+    size_t count = 1;
+    bool overflows = (__builtin_mul_overflow(count, static_cast<size_t>(n), &count) || ...);
+    return std::mdspan<T, std::dextents<size_t, sizeof...(N)>>(
+        acquire<T>(pool, overflows ? SIZE_MAX : count).data(), static_cast<size_t>(n)...);
+}
+#endif
+
 /* ---- pools ------------------------------------------------------------------------------------- */
+
+/* tide_pool_options with C++'s default values, so that some can be named and no compiler warns of the
+ * others. `check` is a tide_check, or the number of a level: 0 means the default, -1 no checks. */
+struct options {
+    const char *name = nullptr;
+    tide_device *device = nullptr;
+    tide_buffers *buffers = nullptr;
+    void *stream = nullptr;
+    size_t limit_bytes = 0;
+    int check = TIDE_CHECK_DEFAULT;
+    bool disabled = false;
+    void *memory = nullptr;
+    size_t memory_bytes = 0;
+    tide_pool_hook hook = nullptr;
+    void *user = nullptr;
+
+    operator tide_pool_options() const noexcept
+    {
+        return {name,     device, buffers,      stream, limit_bytes, static_cast<tide_check>(check),
+                disabled, memory, memory_bytes, hook,   user,        {}};
+    }
+};
 
 /* A pool of one's own, destroyed with this object, at the end of which no scope of it may be open. It
  * stands for a tide_pool * everywhere. */
 class pool
 {
   public:
-    pool() : pool(tide_pool_options())
+    pool() : pool(tidepool::options())
     {
     }
-    explicit pool(const tide_pool_options &options) : pool_(tide_pool_create(&options))
+    explicit pool(const tidepool::options &with)
     {
+        const tide_pool_options given = with;
+        pool_ = tide_pool_create(&given);
         if (pool_ == nullptr)
             raise_error();
     }

@@ -2,6 +2,14 @@
 // The same functions by the macros of C and by the types of C++: the second are to be no longer.
 #include <tidepool/tidepool.hpp>
 
+#if __cplusplus >= 202002L
+tidepool::pool options_of_which_some_are_named();
+tidepool::pool options_of_which_some_are_named()
+{
+    return tidepool::pool({.name = "fft", .check = 2});
+}
+#endif
+
 void use(void *);
 
 extern "C" {

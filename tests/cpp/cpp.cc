@@ -9,6 +9,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <map>
@@ -84,9 +85,57 @@ void an_exception_rewinds(void **)
     assert_true(kept[4] == 4);
 }
 
+/* Each member of the one is the other's: none has been forgotten, and a check is a number. */
+void options_are_those_of_c(void **)
+{
+    int device = 0, buffers = 0, stream = 0, memory = 0, user = 0;
+    tidepool::options options;
+    options.name = "named";
+    options.device = reinterpret_cast<tide_device *>(&device);
+    options.buffers = reinterpret_cast<tide_buffers *>(&buffers);
+    options.stream = &stream;
+    options.limit_bytes = 1;
+    options.check = 2;
+    options.disabled = true;
+    options.memory = &memory;
+    options.memory_bytes = 3;
+    options.hook = [](const tide_pool_event *, void *) {};
+    options.user = &user;
+    const tide_pool_options c = options;
+    assert_true(c.name == options.name && c.device == options.device);
+    assert_true(c.buffers == options.buffers && c.stream == &stream && c.limit_bytes == 1);
+    assert_true(c.check == TIDE_CHECK_GUARD && c.disabled && c.memory == &memory);
+    assert_true(c.memory_bytes == 3 && c.hook == options.hook && c.user == &user);
+    static_assert(offsetof(tide_pool_options, growth_) ==
+                      offsetof(tide_pool_options, user) + sizeof(void *),
+                  "options lack a member");
+#if __cplusplus >= 202002L
+    tidepool::pool pool({.name = "checked", .check = 2});
+    assert_non_null(static_cast<tide_pool *>(pool));
+#endif
+}
+
+#if defined(__cpp_lib_mdspan)
+void arrays_of_two_dimensions_are_mdspans(void **)
+{
+    tidepool::pool pool;
+    tidepool::scope scope(pool);
+    auto a = tidepool::acquire_md<double>(pool, 3, 5u);
+    static_assert(a.rank() == 2);
+    assert_true(a.extent(0) == 3 && a.extent(1) == 5 && (&a[2, 4] == a.data_handle() + 14));
+    bool caught = false;
+    try {
+        (void)tidepool::acquire_md<double>(pool, SIZE_MAX / 2, 4);
+    } catch (const tidepool::error &error) {
+        caught = error.status() == TIDE_ERROR_SIZE;
+    }
+    assert_true(caught);
+}
+#endif
+
 void what_fails_says_why_and_leaves_nothing(void **)
 {
-    tide_pool_options options = {};
+    tidepool::options options;
     options.name = "small";
     options.limit_bytes = 4096;
     tidepool::pool pool(options);
@@ -299,6 +348,10 @@ int main()
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_bind_their_arrays),
         cmocka_unit_test(an_exception_rewinds),
+        cmocka_unit_test(options_are_those_of_c),
+#if defined(__cpp_lib_mdspan)
+        cmocka_unit_test(arrays_of_two_dimensions_are_mdspans),
+#endif
         cmocka_unit_test(what_fails_says_why_and_leaves_nothing),
         cmocka_unit_test(typed_scopes_and_marks_rewind),
         cmocka_unit_test(containers_live_in_slots),
