@@ -39,17 +39,29 @@ TIDE_API void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const voi
 TIDE_END_DECLS
 
 #define TIDE_ACQUIRE_BY(acquire, pool, T, ...) \
-    TIDE_AS(TIDE_BARE(T) *,                    \
+    TIDE_PASTE(TIDE_ACQUIRE_BY_, TIDE_GIVEN(__VA_ARGS__))(acquire, pool, T, __VA_ARGS__)
+#define TIDE_ACQUIRE_BY_0(...) \
+    TIDE_MISUSED(GCC error "three arguments are wanted: (pool, type, count)") NULL
+#define TIDE_ACQUIRE_BY_1(acquire, pool, T, ...) \
+    TIDE_AS(TIDE_BARE(T) *,                      \
             acquire((pool), tide_type_of(T), TIDE_AS(size_t, __VA_ARGS__), TIDE_HERE))
 
-#define TIDE_GROW_BY(grown, pool, T, array, ...)                                               \
+#define TIDE_GROW_BY(grown, pool, T, array, ...) \
+    TIDE_PASTE(TIDE_GROW_BY_, TIDE_GIVEN(__VA_ARGS__))(grown, pool, T, array, __VA_ARGS__)
+#define TIDE_GROW_BY_0(...) \
+    TIDE_MISUSED(GCC error "four arguments are wanted: tide_grow(pool, type, array, count)") NULL
+#define TIDE_GROW_BY_1(grown, pool, T, array, ...)                                             \
     __extension__({                                                                            \
         TIDE_BARE(T) *grown = (array);                                                         \
         TIDE_AS(TIDE_BARE(T) *,                                                                \
                 tide_grow_type((pool), tide_type_of(T), grown, TIDE_AS(size_t, __VA_ARGS__))); \
     })
 
-#define TIDE_FILL_BY(value, pool, T, n, ...)                                                     \
+#define TIDE_FILL_BY(value, pool, T, n, ...) \
+    TIDE_PASTE(TIDE_FILL_BY_, TIDE_GIVEN(__VA_ARGS__))(value, pool, T, n, __VA_ARGS__)
+#define TIDE_FILL_BY_0(...) \
+    TIDE_MISUSED(GCC error "four arguments are wanted: tide_fill(pool, type, count, value)") NULL
+#define TIDE_FILL_BY_1(value, pool, T, n, ...)                                                   \
     __extension__({                                                                              \
         TIDE_BARE(T) value = (__VA_ARGS__);                                                      \
         TIDE_AS(TIDE_BARE(T) *,                                                                  \

@@ -3,20 +3,34 @@
  *
  *   TIDE_MAP(F, a, b, …)           F(0, a) F(1, b) …
  *   TIDE_MAP_WITH(F, x, a, b, …)   F(0, x, a) F(1, x, b) …
- *   TIDE_COUNT(a, b, …)            how many there are */
+ *   TIDE_COUNT(a, b, …)            how many there are
+ *
+ * A macro that is written wrong is one error, at its place in the program, that says how to write it:
+ *
+ *   TIDE_FEW(…)                    1 for 1 to 8 arguments, 0 for 9 to 16
+ *   TIDE_GIVEN(…)                  0 where nothing stands there, else 1
+ *   TIDE_MISUSED(GCC error "…")    the error */
 #ifndef TIDEPOOL_INLINE_MAP_H
 #define TIDEPOOL_INLINE_MAP_H
 
 #define TIDE_TYPED_MAX 8
 
-/* For nine to sixteen arguments the result is a name that is not defined. The compiler's error
- * names it, and so says what is wrong. */
-#define TIDE_COUNT(...)                                                                          \
-    TIDE_COUNT_(__VA_ARGS__, too_many_for_one_scope, too_many_for_one_scope,                     \
-                too_many_for_one_scope, too_many_for_one_scope, too_many_for_one_scope,          \
-                too_many_for_one_scope, too_many_for_one_scope, too_many_for_one_scope, 8, 7, 6, \
-                5, 4, 3, 2, 1, 0)
-#define TIDE_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
+#define TIDE_COUNT(...)                                                      TIDE_COUNT_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TIDE_COUNT_(a, b, c, d, e, f, g, h, count, ...)                      count
+#define TIDE_FEW(...)                                                        TIDE_16(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, ~)
+#define TIDE_SEVERAL(...)                                                    TIDE_16(__VA_ARGS__, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, ~)
+#define TIDE_16(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, picked, ...) picked
+
+/* What is empty, and what begins with a parenthesis, makes a comma of TIDE_COMMA. */
+#define TIDE_GIVEN(...)                                                       \
+    TIDE_PASTE(TIDE_PASTE(TIDE_GIVEN_, TIDE_SEVERAL(TIDE_COMMA __VA_ARGS__)), \
+               TIDE_SEVERAL(TIDE_COMMA __VA_ARGS__()))
+#define TIDE_COMMA(...)   ,
+#define TIDE_GIVEN_00     1
+#define TIDE_GIVEN_01     0
+#define TIDE_GIVEN_10     1
+#define TIDE_GIVEN_11     1
+#define TIDE_MISUSED(...) _Pragma(#__VA_ARGS__)
 
 /* TIDE_BARE(T): a type without the parentheses that keep its commas together, if it has them. What
  * follows TIDE_PROBE becomes two arguments only if it is parenthesised. */

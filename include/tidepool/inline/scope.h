@@ -94,13 +94,27 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
     tide_scope scope __attribute__((cleanup(tide_site_leave), unused)); \
     tide_site_enter(&scope, (pool), TIDE_SITE(TIDE_KIND_SCOPE, name))
 
-#define TIDE_TYPED_AT(scope, pool, ...)                                                   \
+#define TIDE_TYPED_AT(scope, pool, ...)                                                    \
+    TIDE_PASTE(TIDE_PASTE(TIDE_TYPED_AT_, TIDE_FEW(__VA_ARGS__)), TIDE_GIVEN(__VA_ARGS__)) \
+    (scope, pool, __VA_ARGS__)
+#define TIDE_TYPED_AT_01(...) \
+    TIDE_MISUSED(GCC error "TIDE_SCOPE_TYPES(pool, type, ...) names 1 to 8 types")
+#define TIDE_TYPED_AT_10 TIDE_TYPED_AT_01
+#define TIDE_TYPED_AT_11(scope, pool, ...)                                                \
     const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, __VA_ARGS__)}; \
     tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));            \
     tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types), TIDE_HERE)
 #define TIDE_TYPED_ID(i, T) tide_type_of(T),
 
-#define TIDE_FRAME_AT(frame, pool, ...)                                                   \
+#define TIDE_FRAME_AT(frame, pool, ...)                                                            \
+    TIDE_PASTE(TIDE_PASTE(TIDE_FRAME_AT_, TIDE_FEW(__VA_ARGS__)), TIDE_HAS_PARENS(__VA_ARGS__, ~)) \
+    (frame, pool, __VA_ARGS__)
+#define TIDE_FRAME_AT_00(...) \
+    TIDE_MISUSED(GCC error    \
+                 "TIDE_FRAME(pool, (type, name, count), ...): 1 to 8 arrays, each in parentheses")
+#define TIDE_FRAME_AT_01 TIDE_FRAME_AT_00
+#define TIDE_FRAME_AT_10 TIDE_FRAME_AT_00
+#define TIDE_FRAME_AT_11(frame, pool, ...)                                                \
     const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
     const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
     void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
@@ -109,10 +123,13 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
                      TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);    \
     TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
     TIDE_SEMICOLON
-#define TIDE_FRAME_ID(i, item)             TIDE_FRAME_ID_ item
-#define TIDE_FRAME_ID_(T, name, ...)       tide_type_of(T),
-#define TIDE_FRAME_N(i, item)              TIDE_FRAME_N_ item
-#define TIDE_FRAME_N_(T, name, ...)        TIDE_AS(size_t, __VA_ARGS__),
+#define TIDE_FRAME_ID(i, item)       TIDE_FRAME_ID_ item
+#define TIDE_FRAME_ID_(T, name, ...) tide_type_of(T),
+#define TIDE_FRAME_N(i, item)        TIDE_FRAME_N_ item
+#define TIDE_FRAME_N_(T, name, ...)  TIDE_PASTE(TIDE_FRAME_N_, TIDE_GIVEN(__VA_ARGS__))(__VA_ARGS__)
+#define TIDE_FRAME_N_1(...)          TIDE_AS(size_t, __VA_ARGS__),
+#define TIDE_FRAME_N_0(...) \
+    TIDE_MISUSED(GCC error "an array of TIDE_FRAME has no count: (type, name, count)") 0,
 #define TIDE_FRAME_VARIABLE(i, data, item) TIDE_FRAME_VARIABLE_(data, i, TIDE_FRAME_OPEN item)
 #define TIDE_FRAME_OPEN(T, name, ...)      T, name
 #define TIDE_FRAME_VARIABLE_(data, i, ...) TIDE_FRAME_VARIABLE__(data, i, __VA_ARGS__)
@@ -126,7 +143,11 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
         given > 0 ? TIDE_AS(size_t, given) : 0; \
     })
 
-#define TIDE_LOOP_AT(loop, pool, i, ...)                                               \
+#define TIDE_LOOP_AT(loop, pool, i, ...) \
+    TIDE_PASTE(TIDE_LOOP_AT_, TIDE_GIVEN(__VA_ARGS__))(loop, pool, i, __VA_ARGS__)
+#define TIDE_LOOP_AT_0(loop, pool, i, ...) \
+    TIDE_MISUSED(GCC error "TIDE_LOOP(pool, variable, count) has no count") for (size_t i = 0; i;)
+#define TIDE_LOOP_AT_1(loop, pool, i, ...)                                             \
     for (tide_loop loop                                                                \
          __attribute__((cleanup(tide_loop_leave))) = tide_loop_enter(pool, TIDE_HERE), \
          *TIDE_PASTE(loop, _once) = &loop;                                             \
