@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include <tidepool/callsite.h>
-
 #include "profiler/tally.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
@@ -108,100 +106,15 @@ static bool loaded_key_fits(const tide_key *key)
            strlen(key->function) <= TIDE_KEY_STRING_MAX;
 }
 
-/* ---- what was declared ------------------------------------------------------------------ */
-
-/* Each of a site's declared types or shapes counts as so many uses at least: enough to decide. */
-enum { DECLARED_USES = 1024 };
-
-/* A type that stands there again is another slot of the same uses, or has more uses. */
-static void loaded_declare_type(tide_site_profile *out, tide_type type, uint64_t uses,
-                                bool together)
-{
-    uint32_t at = 0;
-    while (at < out->type_count && out->types[at].type != type)
-        at++;
-    tide_assert(at < TIDE_PROFILE_TYPES);
-    tide_profile_type *to = &out->types[at];
-    if (at == out->type_count) {
-        out->type_count++;
-        *to = (tide_profile_type){.type = type, .slots_max = 1, .scopes = uses, .slots = uses};
-        return;
-    }
-    to->slots += uses;
-    to->slots_max += together;
-    to->scopes += together ? 0 : uses;
-}
-
-static void loaded_declare_pattern(tide_site_profile *out, uint64_t uses, const int64_t *words,
-                                   uint32_t length)
-{
-    if (length > TIDE_PATTERN_WORDS) {
-        out->pattern_other += uses;
-        return;
-    }
-    tide_assert(out->pattern_count < TIDE_PROFILE_PATTERNS);
-    tide_profile_pattern *to = &out->patterns[out->pattern_count++];
-    *to = (tide_profile_pattern){.scopes = uses, .length = length};
-    memcpy(to->words, words, length * sizeof *words);
-}
-
-/* Each use has all of the types: a scope, a frame. */
-static void loaded_declare_together(tide_kind kind, const tide_type *types, uint32_t count,
-                                    tide_site_profile *out)
-{
-    int64_t words[TIDE_PROFILE_TYPES];
-    out->scopes = DECLARED_USES;
-    for (uint32_t i = 0; i < count; i++) {
-        loaded_declare_type(out, types[i], DECLARED_USES, true);
-        words[i] = types[i];
-    }
-    tide_assert(kind == TIDE_KIND_SCOPE || kind == TIDE_KIND_FRAME);
-    loaded_declare_pattern(out, DECLARED_USES, words, count);
-}
-
-/* Each use has one of them, the first most often: an acquire, an array, a dispatch. */
-static void loaded_declare_apart(tide_kind kind, const tide_declared_uses *uses,
-                                 tide_site_profile *out)
-{
-    for (uint32_t i = 0; i < uses->count; i++) {
-        uint64_t times = (uint64_t)DECLARED_USES * (uses->count - i);
-        const tide_declared_shape *shape = uses->shapes != NULL ? &uses->shapes[i] : NULL;
-        out->scopes += times;
-        loaded_declare_type(out, shape != NULL ? shape->type : uses->types[i], times, false);
-        if (shape == NULL)
-            continue;
-        int64_t words[2 + TIDE_NDIM_MAX] = {shape->type, shape->ndim};
-        memcpy(words + 2, shape->shape, (size_t)shape->ndim * sizeof *words);
-        loaded_declare_pattern(out, times, words, 2 + (uint32_t)shape->ndim);
-    }
-    tide_assert(kind == TIDE_KIND_ARRAY || uses->shapes == NULL);
-}
-
-/* What the program says of the site, as if it had been seen: so the next run knows it. False: it
- * says nothing, or more than a profile holds. */
-static bool loaded_declared_of(const tide_site *site, tide_site_profile *out)
-{
-    const tide_plan *table = site->record->declared;
-    const tide_declared_uses *uses = &site->record->uses;
-    *out = (tide_site_profile){0};
-    if (table != NULL && table->type_count != 0 && table->type_count <= TIDE_PROFILE_TYPES)
-        loaded_declare_together(site->kind, table->types, table->type_count, out);
-    else if (site->kind == TIDE_KIND_FRAME && uses->count != 0)
-        loaded_declare_together(site->kind, uses->types, uses->count, out);
-    else if (uses->count != 0)
-        loaded_declare_apart(site->kind, uses, out);
-    return out->scopes != 0;
-}
-
 /* ---- collecting ------------------------------------------------------------------------- */
 
-/* Adds what was declared or seen of a site. What was loaded of it is then superseded. */
+/* Adds what was seen of a site. What was loaded of it is then superseded. */
 static tide_status loaded_collect_site(const tide_site *site, tide_profile_set *to,
                                        const char *call)
 {
     tide_site_profile seen;
     tide_key key = tide_key_of(site);
-    if (!loaded_declared_of(site, &seen) && !loaded_seen_of(site, &seen))
+    if (!loaded_seen_of(site, &seen))
         return TIDE_OK;
     tide_profile_set_site *loaded = loaded_find(site);
     if (loaded != NULL)

@@ -115,17 +115,6 @@ static bool read_site(reader *r)
     return tide_tokens_nothing_more(&r->tokens);
 }
 
-/* Older files have such lines. Nothing depends on them any more. */
-static bool read_nested(reader *r)
-{
-    uint64_t nested;
-    if (!r->in_site || r->key.kind != TIDE_KIND_SCOPE)
-        return tide_tokens_bad(&r->tokens, "nested uses of no scope");
-    return tide_tokens_number(&r->tokens, "the count of nested uses", 1, r->profile.scopes,
-                              &nested) &&
-           tide_tokens_nothing_more(&r->tokens);
-}
-
 /* What follows a type or a key. */
 static bool read_figures(reader *r, uint64_t type)
 {
@@ -266,8 +255,11 @@ static bool read_line(reader *r)
     static const struct {
         const char *word;
         bool (*read)(reader *r);
-    } lines[] = {{"type", read_type}, {"site", read_site}, {"nested", read_nested},
-                 {"uses", read_uses}, {"key", read_key},   {"pattern", read_pattern}};
+    } lines[] = {{"type", read_type},
+                 {"site", read_site},
+                 {"uses", read_uses},
+                 {"key", read_key},
+                 {"pattern", read_pattern}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (tide_tokens_starts(&r->tokens, lines[i].word))
             return r->tuned ? tide_tokens_bad(&r->tokens, "a site after the first tunable")

@@ -42,18 +42,6 @@ TIDE_API void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type typ
 TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type,
                                              int ndim, const int64_t *shape);
 
-/* A shape that an array site is used for, row-major. */
-typedef struct tide_declared_shape {
-    tide_type type;
-    int ndim;
-    int64_t shape[TIDE_NDIM_MAX];
-} tide_declared_shape;
-
-/* Declares which shapes come to an array's site, the most frequent first, one to TIDE_PLAN_METHODS:
- * as tide_site_declare, with its errors, and TIDE_ERROR_SIZE for a shape that no array can have. */
-TIDE_API tide_status tide_site_declare_shapes(tide_site *site, const tide_declared_shape *shapes,
-                                              size_t count);
-
 /* TIDE_SCOPE with a name (a string literal) for reports. */
 #define TIDE_SCOPE_NAMED(pool, name) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), pool, name)
 

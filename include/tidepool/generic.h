@@ -86,19 +86,6 @@ TIDE_INLINE void tide_site_dispatch_inline(tide_site *site, tide_generic *generi
 TIDE_API void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type,
                                  void *args);
 
-/* Declares which types come to the site's calls of `generic`, so that it need not be observed: from
- * the next round of learning on its table tests for these types, in this order. This holds, whatever is observed, until tide_site_reset
- * or another declaration; other types, and other generic functions, go the general path. Methods
- * may still be replaced. `types` is copied. A site remembers at most as many plans as the setting
- * plans_max says; declarations beyond them leave it general.
- *
- * TIDE_ERROR_ARGUMENT for NULLs, for a site of another kind, for no types, for more than
- * TIDE_PLAN_METHODS, and for a type that comes twice; TIDE_ERROR_TYPE for an unknown type, or one
- * without a method of its own that TIDE_DISPATCH can call; TIDE_ERROR_MEMORY. Nothing is changed
- * then. */
-TIDE_API tide_status tide_site_declare_dispatch(tide_site *site, const tide_generic *generic,
-                                                const tide_type *types, size_t count);
-
 /* How many calls have found no method since the generic function was created. 0 for NULL. */
 TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
 

@@ -118,9 +118,9 @@ TIDE_API void *tide_site_user(const tide_site *site);
  *              ones at most
  *   acquire    the types that come, the most frequent first, one to TIDE_PLAN_METHODS, each once
  *
- * (Of an array: tide_site_declare_shapes; of a dispatch: tide_site_declare_dispatch.) The site is
- * compiled for them when that pays, or by tide_site_compile_now. What was declared stands until it
- * is declared anew or the site is reset; profiles that are saved have it, as if it had been seen.
+ * Arrays and dispatches declare nothing: a profile says it of them. The site is compiled for them when
+ * that pays, or by tide_site_compile_now. What was declared stands until it is declared anew or the
+ * site is reset; profiles that are saved have what was seen.
  *
  * `types` is copied. TIDE_ERROR_TYPE for an unknown type, TIDE_ERROR_ARGUMENT for a site of another
  * kind or a bad count, TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */

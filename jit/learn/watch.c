@@ -2,10 +2,6 @@
 /* What a round does with one site, and its windows. */
 #include "jit/learn/watch.h"
 
-#include <string.h>
-
-#include <tidepool/callsite.h>
-
 #include "jit/events/event.h"
 #include "jit/learn/compile_request.h"
 #include "jit/learn/force.h"
@@ -133,21 +129,12 @@ _Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_ITEMS_MAX, "what is declared 
 
 tide_items tide_watch_declared(const tide_site_record *record)
 {
-    const tide_declared_uses *uses = &record->uses;
     bool scope = record->declared != NULL;
-    uint32_t count = scope ? record->declared->type_count : uses->count;
-    const tide_type *types = scope ? record->declared->types : uses->types;
-    tide_items items = {.count = count <= TIDE_ITEMS_MAX ? count : 0, .generic = uses->generic};
-    for (uint32_t i = 0; i < items.count; i++) {
-        tide_item *item = &items.items[i];
-        if (uses->shapes == NULL) {
-            item->type = types[i];
-            continue;
-        }
-        item->type = uses->shapes[i].type;
-        item->ndim = uses->shapes[i].ndim;
-        memcpy(item->shape, uses->shapes[i].shape, (size_t)item->ndim * sizeof *item->shape);
-    }
+    uint32_t count = scope ? record->declared->type_count : record->uses.count;
+    const tide_type *types = scope ? record->declared->types : record->uses.types;
+    tide_items items = {.count = count <= TIDE_ITEMS_MAX ? count : 0};
+    for (uint32_t i = 0; i < items.count; i++)
+        items.items[i].type = types[i];
     return items;
 }
 

@@ -109,7 +109,6 @@ static void site_delist(tide_site *site)
     tide_site_forget(site, true);
     tide_uses_give_number(site->number);
     __atomic_store_n(&site->number, 0, __ATOMIC_RELAXED);
-    tide_os_free(site->record->uses.shapes);
     tide_os_free(site->record);
     site->record = NULL;
     __atomic_store_n(&site->plan, &tide_plans_arriving[site->kind], __ATOMIC_RELEASE);

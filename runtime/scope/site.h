@@ -5,15 +5,10 @@
 
 #include <tidepool/site.h>
 
-struct tide_declared_shape;
-
-/* What a site that is no scope is declared to be used for. */
+/* What a frame or an acquire is declared to be used for. */
 typedef struct tide_declared_uses {
-    uint32_t count;                     /* of types or shapes; 0: nothing is declared           */
-    const struct tide_generic *generic; /* of a dispatch                                        */
-    tide_type types[TIDE_PLAN_METHODS]; /* a frame's in order; others' in the order of guards; a
-                                           dispatch's as tide_generic_number has them           */
-    struct tide_declared_shape *shapes; /* of an array in place of types, the record's own      */
+    uint32_t count;                     /* 0: nothing is declared                        */
+    tide_type types[TIDE_PLAN_METHODS]; /* a frame's in order; an acquire's by frequency */
 } tide_declared_uses;
 
 typedef struct tide_site_record {
@@ -22,7 +17,7 @@ typedef struct tide_site_record {
     bool pinned;
     tide_tier pin;
     const tide_plan *declared; /* a scope's table of the types declared; NULL: none were */
-    tide_declared_uses uses;   /* the same of other kinds                             */
+    tide_declared_uses uses;   /* the same of frames and acquires                    */
     const tide_plan *table;    /* table of the types learned, by policy               */
     const tide_plan *compiled; /* by policy; NULL: none is in force                   */
     void *profile;             /* the observer's own */

@@ -111,11 +111,6 @@ static void prepare_dispatch(struct fixture *fixture)
     need(fixture->site != NULL, "site");
 }
 
-static tide_status declare_dispatch(struct fixture *fixture)
-{
-    return tide_site_declare_dispatch(fixture->site, generic, &(tide_type){TIDE_F64}, 1);
-}
-
 /* ---- call sites ------------------------------------------------------------------------- */
 
 static tide_status register_kind(struct fixture *fixture)
@@ -430,7 +425,6 @@ static const struct fault_case cases[] = {
 
     {"first uses, observed", prepare_learn_method, use_first, ASKS, NULL, 0},
     {"first uses, observed and learned", prepare_warm_learn, use_and_learn, ASKS, NULL, 0},
-    {"tide_site_declare_dispatch", prepare_dispatch, declare_dispatch, NEVER, NULL, 0},
     {"tide_site_pin, unpin, reset, declare, learned", prepare_site, steer, ASKS,
      "tide_site_declare", 0},
     {"tide_step, deciding", prepare_observed_sites, step, ASKS, NULL, 0},

@@ -76,25 +76,6 @@ static void keys_are_learned_the_most_frequent_first(void **state)
     assert_int_equal(misses_of(u.site), misses + 5);
 }
 
-static void declared_keys_have_a_table_before_the_first_use(void **state)
-{
-    (void)state;
-    static const tide_type keys[] = {39999, 0, 5};
-    use u = use_keys("keys: declared", keys, 3);
-    expect_ok(tide_site_declare_dispatch(u.site, u.generic, keys, 3));
-    settle();
-    expect_key_guards(u.site, keys, 3);
-    for (unsigned i = 0; i < 3; i++) {
-        u.types[0] = keys[i];
-        expect_executed(&u, 10);
-    }
-    expect_status(tide_site_declare_dispatch(u.site, u.generic, (tide_type[]){0, KEYS}, 2),
-                  TIDE_ERROR_TYPE);
-    expect_status(tide_site_declare_dispatch(u.site, u.generic, (tide_type[]){0, 6}, 2),
-                  TIDE_ERROR_TYPE);
-    expect_key_guards(u.site, keys, 3);
-}
-
 /* A key and a type of the same number, at one site: each stays what it is. */
 static void keys_and_types_of_one_number_are_told_apart(void **state)
 {
@@ -110,8 +91,8 @@ static void keys_and_types_of_one_number_are_told_apart(void **state)
     until(&typed, TIDE_TIER_TABLE);
     expect_types(typed.site, 1, TIDE_F64);
     expect_executed(&typed, 10);
-    expect_ok(tide_site_declare_dispatch(u.site, u.generic, &key, 1));
-    settle();
+    expect_ok(tide_site_reset(u.site));
+    until(&u, TIDE_TIER_TABLE);
     expect_key_guards(u.site, &key, 1);
     expect_executed(&u, 10);
 }
@@ -154,7 +135,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(keys_are_learned_the_most_frequent_first),
-        LEARNING_TEST(declared_keys_have_a_table_before_the_first_use),
         LEARNING_TEST(keys_and_types_of_one_number_are_told_apart),
         LEARNING_TEST(what_is_no_key_is_served_by_the_fallback_and_not_observed),
         LEARNING_TEST(a_page_names_keys),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program says of frames, acquires and arrays before they are used; code that it orders
+/* What the program says of frames and acquires before they are used; code that it orders
  * though it does not pay. */
 #define _GNU_SOURCE
 #include "learning.h"
@@ -56,39 +56,10 @@ static void a_declared_acquire_is_compiled_and_keeps_its_types(void **state)
     expect_code_for(u.site, &(tide_type){TIDE_U8}, 1);
 }
 
-static void a_declared_array_is_compiled_for_its_shapes(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_declared_shape shapes[] = {{TIDE_F32, 2, {7, 9}}, {TIDE_F64, 1, {100}}};
-    use u = use_of("ordered: array", TIDE_KIND_ARRAY, learning_pool, 1, TIDE_F64);
-    expect_ok(tide_site_declare_shapes(u.site, shapes, 2));
-    settle();
-    expect_code_for(u.site, (tide_type[]){TIDE_F32, TIDE_F64}, 2);
-    tide_site_information info = info_of(u.site);
-    assert_int_equal(info.shape_count, 2);
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(info.ndims[i], shapes[i].ndim);
-        assert_memory_equal(info.shapes[i], shapes[i].shape, sizeof info.shapes[i]);
-        u.types[0] = shapes[i].type;
-        u.ndim = shapes[i].ndim;
-        memcpy(u.shape, shapes[i].shape, sizeof u.shape);
-        expect_executed(&u, 10);
-    }
-    uint64_t misses = misses_of(u.site);
-    u.shape[0] = 101;
-    use_times(&u, 3); /* the general path leaves a header that serves the other two */
-    assert_true(misses_of(u.site) > misses);
-    expect_ok(tide_site_declare_shapes(u.site, &shapes[1], 1));
-    settle();
-    expect_code_for(u.site, (tide_type[]){TIDE_F64}, 1);
-}
-
 static void a_wrong_declaration_is_refused(void **state)
 {
     (void)state;
     static const tide_type nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, twice[] = {TIDE_F64, TIDE_F64};
-    const tide_declared_shape bad = {TIDE_F64, 1, {-1}}, unknown = {TIDE_TYPE_LIMIT - 1, 0, {0}};
     tide_site *frame = tide_site_register_kind("ordered: bad frame", TIDE_KIND_FRAME);
     tide_site *acquire = tide_site_register_kind("ordered: bad acquire", TIDE_KIND_ACQUIRE);
     tide_site *array = tide_site_register_kind("ordered: bad array", TIDE_KIND_ARRAY);
@@ -98,54 +69,9 @@ static void a_wrong_declaration_is_refused(void **state)
     expect_status(tide_site_declare(frame, &(tide_type){0}, 1), TIDE_ERROR_TYPE);
     expect_status(tide_site_declare(acquire, twice, 2), TIDE_ERROR_ARGUMENT);
     expect_status(tide_site_declare(array, twice, 1), TIDE_ERROR_ARGUMENT);
-    assert_non_null(strstr(tide_error_message(), "tide_site_declare_shapes"));
     expect_status(tide_site_declare(dispatch, twice, 1), TIDE_ERROR_ARGUMENT);
-    assert_non_null(strstr(tide_error_message(), "tide_site_declare_dispatch"));
-    expect_status(tide_site_declare_shapes(frame, &bad, 1), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_site_declare_shapes(array, &bad, 1), TIDE_ERROR_SIZE);
-    expect_status(tide_site_declare_shapes(array, &unknown, 1), TIDE_ERROR_TYPE);
-    expect_status(tide_site_declare_shapes(array, NULL, 1), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_site_declare_shapes(array, &unknown, 0), TIDE_ERROR_ARGUMENT);
+    assert_non_null(strstr(tide_error_message(), "dispatch declares nothing"));
     expect_status(tide_site_compile_now(array), TIDE_ERROR_STATE);
-}
-
-/* What is declared of sites that are not used yet is known to who reads the profile. */
-static void declarations_are_saved_in_profiles(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_I32, TIDE_F64, TIDE_I32};
-    static const tide_declared_shape shapes[] = {{TIDE_F32, 2, {7, 9}}, {TIDE_F32, 1, {100}}};
-    use uses[] = {
-        use_of("ordered: saved scope", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_I32, TIDE_F64),
-        use_of("ordered: saved frame", TIDE_KIND_FRAME, learning_pool, 3, TIDE_I32, TIDE_F64,
-               TIDE_I32),
-        use_of("ordered: saved acquire", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64),
-        use_of("ordered: saved array", TIDE_KIND_ARRAY, learning_pool, 1, TIDE_F32)};
-    char *text = NULL;
-    size_t length = 0;
-    set("window_every", 1e6); /* none opens, and keeps code waiting, however long a compile takes */
-    expect_ok(tide_site_declare(uses[0].site, types, 2));
-    expect_ok(tide_site_declare(uses[1].site, types, 3));
-    expect_ok(tide_site_declare(uses[2].site, types, 2));
-    expect_ok(tide_site_declare_shapes(uses[3].site, shapes, 2));
-    FILE *file = open_memstream(&text, &length);
-    expect_ok(tide_profile_write(file));
-    fclose(file);
-    for (size_t i = 0; i < 4; i++)
-        expect_ok(tide_site_reset(uses[i].site));
-    expect_ok(tide_profile_read(text, length, false));
-    free(text);
-    settle();
-    for (size_t i = 0; i < 4; i++)
-        assert_string_equal(info_of(uses[i].site).reason_code, "untried");
-    expect_types(uses[0].site, 2, TIDE_I32, TIDE_F64);
-    expect_code_for(uses[1].site, types, 3);
-    expect_code_for(uses[2].site, types, 2);
-    expect_code_for(uses[3].site, (tide_type[]){TIDE_F32, TIDE_F32}, 2);
-    for (size_t i = 0; i < 3; i++)
-        expect_executed(&uses[i], 10);
-    expect_ok(tide_profile_read("tidepool profile 1\nend 0\n", 25, false));
 }
 
 /* A declaration of no types takes away what was learned before, and the code for that. */
@@ -350,9 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(a_declared_frame_is_compiled_before_its_first_use),
         LEARNING_TEST(a_declared_acquire_is_compiled_and_keeps_its_types),
-        LEARNING_TEST(a_declared_array_is_compiled_for_its_shapes),
         LEARNING_TEST(a_wrong_declaration_is_refused),
-        LEARNING_TEST(declarations_are_saved_in_profiles),
         LEARNING_TEST(a_scope_declared_without_types_gets_no_code),
         LEARNING_TEST(a_frame_of_more_types_than_code_has_places_is_not_ordered),
         LEARNING_TEST(ordered_code_need_not_pay),
