@@ -339,7 +339,7 @@ def test_a_scope_that_is_dropped_open_is_ended(pool):
 @pytest.mark.parametrize("closed", [False, True])
 def test_scopes_that_nest_deeper_than_a_stack_are_dropped(pool, closed):
     """Each has the one around it. Of these one array is kept."""
-    opened = [pool.scope("deep").__enter__() for _ in range(200_000)]
+    opened = [pool.scope("deep").__enter__() for _ in range(100_000)]
     kept = opened[-1].full(10, 4.0)
     while closed and pool.depth:
         opened[pool.depth - 1].__exit__(None, None, None)
