@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "profiler/observe.h"
+#include "profiler/samples/samples.h"
 #include "profiler/tally.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
@@ -55,8 +56,12 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 
-const tide_ring tide_ring_profile = {
-    .publish = attach_publish, .forget = attach_forget, .describe = attach_describe};
+const tide_ring tide_ring_profile = {.attach = tide_samples_prepare,
+                                     .took = tide_samples_took,
+                                     .gave = tide_samples_gave,
+                                     .publish = attach_publish,
+                                     .forget = attach_forget,
+                                     .describe = attach_describe};
 
 /* ---- everything ------------------------------------------------------------------------- */
 

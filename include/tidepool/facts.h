@@ -91,6 +91,11 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *               asked_bytes given_bytes
  *   "learning"  tide_learning_statistics, by its members' names, and enabled, background
  *   "process"   limit_bytes held_bytes peak_bytes, of tide_limit_statistics
+ *   "samples"   who took memory that pools and buffers hold: estimates from one sample in every_bytes
+ *               (512 KiB) of what they take from devices; lost (samples without room), places[{type
+ *               ("": a buffer) place ("file:line function") taken taken_bytes held held_bytes
+ *               stack[]}], the 16 that hold most. A stack's entries are "function+0x12", or
+ *               "module+0x1234" for addr2line. What is handed out again counts once
  *   "settings"  each setting's value by its name */
 TIDE_API tide_status tide_facts_write(FILE *out);
 

@@ -14,6 +14,7 @@
 #include <tidepool/version.h>
 
 #include "jit/facts/document.h"
+#include "jit/facts/samples.h"
 #include "jit/facts/tunables.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -262,6 +263,7 @@ static tide_status facts_write_all(tide_json *json)
     tide_json_close(json, ']');
     facts_write_learning(json);
     facts_write_process(json);
+    tide_samples_write(json);
     tide_json_open(json, "settings", '{');
     tide_tune_each(facts_write_setting, json);
     tide_json_close(json, '}');

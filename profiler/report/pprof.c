@@ -12,7 +12,7 @@
 #include "profiler/record/value.h"
 #include "runtime/base/assert.h"
 
-enum { PPROF_TEXT_MAX = 200, PPROF_VALUES = 5 };
+enum { PPROF_TEXT_MAX = 200, PPROF_VALUES = 7 };
 
 /* Fields by message, as profile.proto numbers them. */
 enum { PROFILE_TYPE = 1, PROFILE_SAMPLE, PROFILE_LOCATION = 4, PROFILE_FUNCTION, PROFILE_TEXT };
@@ -181,8 +181,9 @@ static void pprof_sites(pprof_writer *writer, const tide_history *history)
         double uses = tide_history_grown(history, site, "uses");
         double ns = uses * tide_value_number(site->last, "use_ns");
         double bytes = uses * tide_value_number(site->last, "use_bytes");
-        pprof_sample(writer, site->last, "site",
-                     (double[]){uses, ns, tide_history_grown(history, site, "misses"), bytes, 0});
+        pprof_sample(
+            writer, site->last, "site",
+            (double[]){uses, ns, tide_history_grown(history, site, "misses"), bytes, 0, 0, 0});
     }
 }
 
@@ -191,7 +192,37 @@ static void pprof_bytes(pprof_writer *writer, const tide_things *things, const c
 {
     for (size_t i = 0; i < things->count; i++) {
         const json_t *last = things->each[i]->last;
-        pprof_sample(writer, last, noun, (double[]){0, 0, 0, 0, tide_value_number(last, key)});
+        pprof_sample(writer, last, noun,
+                     (double[]){0, 0, 0, 0, tide_value_number(last, key), 0, 0});
+    }
+}
+
+/* Who took memory that is held: the place, then the stack. */
+static void pprof_samples(pprof_writer *writer, const tide_history *history)
+{
+    size_t index, level;
+    json_t *place, *code;
+    json_array_foreach(json_object_get(json_object_get(history->last, "samples"), "places"), index,
+                       place)
+    {
+        pprof_message sample = {0};
+        const char *name = tide_value_text(place, "place");
+        if (name[0] != '\0')
+            pprof_put_count(&sample, SAMPLE_LOCATION, pprof_frame(writer, name, "", 0));
+        json_array_foreach(json_object_get(place, "stack"), level, code)
+        {
+            const char *at = json_string_value(code);
+            pprof_put_count(&sample, SAMPLE_LOCATION,
+                            pprof_frame(writer, at != NULL ? at : "?", "", 0));
+        }
+        pprof_put_count(&sample, SAMPLE_LOCATION, writer->root);
+        for (size_t i = 0; i < PPROF_VALUES - 2; i++)
+            pprof_put_count(&sample, SAMPLE_VALUE, 0);
+        pprof_put_count(&sample, SAMPLE_VALUE,
+                        pprof_whole(tide_value_number(place, "taken_bytes")));
+        pprof_put_count(&sample, SAMPLE_VALUE, pprof_whole(tide_value_number(place, "held_bytes")));
+        pprof_label(writer, &sample, place, "type");
+        pprof_put_message(&writer->profile, PROFILE_SAMPLE, &sample);
     }
 }
 
@@ -203,6 +234,8 @@ static void pprof_head(pprof_writer *writer, const tide_history *history)
     pprof_type(writer, "misses", "count");
     pprof_type(writer, "acquired", "bytes");
     pprof_type(writer, "peak", "bytes");
+    pprof_type(writer, "taken", "bytes");
+    pprof_type(writer, "held", "bytes");
     writer->root = pprof_frame(writer, tide_value_text(history->last, "program"), "", 0);
     pprof_put_count(&writer->profile, PROFILE_TIME, tide_value_count(history->last, "wall_ns"));
     pprof_put_count(&writer->profile, PROFILE_DURATION,
@@ -220,6 +253,7 @@ void tide_pprof_write(FILE *out, const tide_history *history)
     pprof_sites(&writer, history);
     pprof_bytes(&writer, &history->pools, "pool", "peak_bytes");
     pprof_bytes(&writer, &history->buffers, "buffers", "high_bytes");
+    pprof_samples(&writer, history);
     (void)fwrite(writer.profile.bytes, 1, writer.profile.count, out);
     free(writer.profile.bytes);
 }

@@ -19,7 +19,8 @@
     X(BACKGROUND, "the background thread") /* started, running, stopping */                      \
     X(EVENTS, "events")                    /* the queue of events, and who hears them */         \
     X(LISTEN, "the socket")                /* no lock: the child closes it */                    \
-    X(MEMORY, "a device")                  /* one device's own lists */
+    X(MEMORY, "a device")                  /* one device's own lists */                          \
+    X(SAMPLES, "samples")                  /* who took what memory */
 
 typedef enum tide_fork_rank {
 #define TIDE_X(rank, name) TIDE_FORK_##rank,

@@ -28,6 +28,10 @@ typedef struct tide_ring {
     /* A scope that is about to end has acquired what its plan did not save, and with it the plan's
      * misses have come to its `alarm`. Nothing locked; quick. */
     void (*missed)(const tide_scope *scope);
+    /* A slot or a buffer (type 0) has got memory of a device, for an acquire of that place: nothing
+     * locked. Memory of a device is given back, whoever had it: any lock may be held. */
+    void (*took)(const void *data, size_t bytes, tide_type type, tide_place place);
+    void (*gave)(const void *data);
     /* The plan to publish where the ring below would publish `plan`; may return `plan` itself.
      * Called with the registry locked, the outermost ring first. */
     const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);

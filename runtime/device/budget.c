@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/ring.h"
 #include "runtime/device/deferred.h"
 #include "runtime/device/limit.h"
 
@@ -75,6 +76,7 @@ tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, 
 
 void tide_budget_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
 {
+    TIDE_RINGS_CALL(gave, data);
     device->methods->release(device, stream, memory, data, bytes);
     if (budget_counts(device, memory))
         budget_give(device, bytes);

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/probe.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/check/guard.h"
@@ -401,6 +402,8 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
     tide_assert(record->capacity >= request->n);
     tide_memory_hold(&core->memory, want.bytes);
     tide_figure_add(&core->memory.allocations, 1);
+    if (want.buffer == NULL && guard == NULL)
+        TIDE_RINGS_CALL(took, data, want.bytes, row->type, request->place);
     tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, want.bytes, request->n, request->place);
     return TIDE_OK;
 }

@@ -293,10 +293,13 @@ def pprof():
     path = work / "profile.pb"
     check(run("pprof", sample, "-o", path).returncode == 0, "pprof")
     types, samples, rest = profile_of(path.read_bytes())
-    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("acquired", "bytes"), ("peak", "bytes")], f"types: {types}")
+    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("acquired", "bytes"), ("peak", "bytes"), ("taken", "bytes"), ("held", "bytes")], f"types: {types}")
     facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
-    found = {stack[0][0]: (stack, values, labels) for stack, values, labels in samples}
-    check(len(found) == len(samples), "each is there once")
+    places = [one for one in samples if one[1][:5] == [0] * 5 and any(one[1][5:])]
+    check(sorted(int(p["held_bytes"]) for p in facts[-1]["samples"]["places"]) == sorted(values[6] for _, values, _ in places) and
+          len(places) > 0 and all(stack[-1][0] == facts[-1]["program"] for stack, _, _ in places), f"who took memory: {places}")
+    found = {stack[0][0]: (stack, values, labels) for stack, values, labels in samples if not any(values[5:])}
+    check(len(found) + len(places) == len(samples), "each is there once")
     first, last = ({s["id"]: s for s in f["sites"]} for f in (facts[0], facts[-1]))
     for site in last.values():
         stack, values, labels = found.pop(f"site {site['name']} #{site['id']}")
@@ -311,7 +314,7 @@ def pprof():
     for noun, key in ("pool", "peak_bytes"), ("buffers", "high_bytes"):
         for one in facts[-1]["pools" if noun == "pool" else "buffers"]:
             stack, values, labels = found.pop(f"{noun} {one['name']} #{one['id']}")
-            check(values == [0, 0, 0, 0, one[key]] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
+            check(values == [0, 0, 0, 0, one[key], 0, 0] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
     check(all(name.split()[0] in ("site", "pool", "buffers") for name in found), f"what else is there: {list(found)}")
     check(rest[9] == facts[-1]["wall_ns"] and rest[10] == facts[-1]["time_ns"] - facts[0]["time_ns"], "its times")
     if shutil.which("pprof") and not launcher:

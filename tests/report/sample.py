@@ -81,6 +81,10 @@ def facts(step, steps, hostile, rng):
             "learning": {"rounds": step * 20, "windows": step * 3, "decisions": 12, "ordered": 6, "compiled": 5, "failed": 0, "reused": 0,
                          "won": 5, "lost": 1, "code_objects": 5, "code_bytes": 75000, "stagers": 1, "untold": 0, "spent_us": 186000,
                          "enabled": True, "background": True},
+            "samples": {"every_bytes": 524288, "lost": 0, "places": [
+                {"type": "double", "place": EVIL[0] if hostile else "rows.c:12 parse_row", "taken": 40.5 * share, "taken_bytes": 6e7 * share,
+                 "held": 3, "held_bytes": 4.5e7 * share, "stack": ["parse_row+0x41", EVIL[1] if hostile else "columns+0x1f20"]},
+                {"type": "", "place": "", "taken": 12, "taken_bytes": 2e7, "held": 12, "held_bytes": 2e7, "stack": ["columns+0x2a00"]}]},
             "process": {"limit_bytes": 0, "held_bytes": 80 << 20}, "settings": {"learn": 1}}
 
 

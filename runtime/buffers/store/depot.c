@@ -401,6 +401,7 @@ static uint32_t depot_make(tide_buffers *buffers, const tide_want *want)
         return TIDE_NO_RECORD;
     }
     depot_set_up_record(buffers, slot, want, data);
+    TIDE_RINGS_CALL(took, data, bytes, 0, (tide_place){TIDE_NOWHERE});
     tide_handle_tell(buffers, TIDE_BUFFER_ALLOCATED, slot, 0, 0, false);
     if (!depot_add(buffers, slot, want, bytes)) {
         depot_free(buffers, slot, &want->passing);
