@@ -93,38 +93,12 @@ static void add_dispatch(void)
                       bench_dispatch_random_variants);
 }
 
-static void add_jobs(void)
-{
-    if (bench_checks_variants == NULL)
-        return;
-    bench_case *checks = add("checks", "checks", "the job of examples/columns at each check level");
-    checks->base = "level-0";
-    checks->variants = bench_checks_variants;
-    checks->unit = "job";
-    checks->step = 1;
-}
-
 static void add_device(const char *name, const char *about, const bench_variant *const *variants)
 {
     bench_case *job = add(name, name, about);
     job->base = "buffers";
     job->step = 1;
     job->variants = variants;
-}
-
-static void add_devices(void)
-{
-    bench_device_prepare();
-    add_device("device-fill4", "4 arrays of 1 MiB on an OpenCL device, filled",
-               bench_device_fill_variants);
-    add_device("device-fill4sub", "the same where slots are plain buffers",
-               bench_device_fill_variants);
-    add_device("device-acquire", "an array of 1 MiB on an OpenCL device",
-               bench_device_acquire_variants);
-    add_device("device-buffers", "a buffer of 1 MiB on an OpenCL device",
-               bench_device_buffers_variants);
-    add_device("device-scope32", "32 arrays of 4 KiB on an OpenCL device",
-               bench_device_scope_variants);
 }
 
 static void add_cuda_case(const char *name, const char *about, const bench_variant *const *variants)
@@ -201,16 +175,10 @@ static void make_cases(void)
     add_scope4("scope4-40k", "the same, 36 to 44 KiB each", 36 * KIB, 44 * KIB);
     add_scope4("scope4-640k", "the same, 576 to 704 KiB each", 576 * KIB, 704 * KIB);
     add_types(small);
-    bench_case *untracked =
-        add("untracked", "untracked", "a helper touches a type the scope did not save");
-    untracked->sizes = small;
-    untracked->variants = bench_untracked_variants;
     add_nested(small);
     add_programs();
     add_dispatch();
     add_request();
-    add_jobs();
-    add_devices();
     add_cuda();
 }
 

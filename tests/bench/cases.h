@@ -15,7 +15,6 @@ enum {
 };
 
 extern const bench_variant *const bench_types_variants[];
-extern const bench_variant *const bench_untracked_variants[];
 extern const bench_variant *const bench_nested_8_variants[];
 extern const bench_variant *const bench_nested_mixed_variants[];
 extern const bench_variant *const bench_codec_variants[];
@@ -24,17 +23,9 @@ extern const bench_variant *const bench_request_variants[];
 extern const bench_variant *const bench_dispatch_3_variants[];
 extern const bench_variant *const bench_dispatch_random_variants[]; /* by the case's count */
 
-/* NULL in a build without the examples. */
-extern const bench_variant *const *const bench_checks_variants;
-
 /* Looks, in a process of its own, whether there is a device; else the variants are missing. */
-void bench_device_prepare(void);
 void bench_device_cuda_prepare(void);
 
-extern const bench_variant *const bench_device_fill_variants[];    /* four arrays of 1 MiB filled */
-extern const bench_variant *const bench_device_acquire_variants[]; /* one array of 1 MiB */
-extern const bench_variant *const bench_device_buffers_variants[]; /* a buffer of 1 MiB */
-extern const bench_variant *const bench_device_scope_variants[];   /* 32 arrays of 4 KiB */
 extern const bench_variant *const bench_device_cuda_scope_variants[];
 extern const bench_variant *const bench_device_cuda_rewind_variants[];
 extern const bench_variant *const bench_device_cuda_fill_variants[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs random programs in every form of scope until enough operations are done, or programs
- * from files or the command line. A failure is shrunk, printed, and ends in status 1. */
+ * from files or the command line. A failure is printed, and ends in status 1. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shrink.h"
+#include "interpret.h"
 
 enum { FILES_MAX = 256, MANY = 20 };
 
@@ -63,22 +63,13 @@ static void work(const struct options *options, struct progress *progress)
     exit(progress->wrong[0] != '\0');
 }
 
-static int report_failure(const struct options *options, const struct progress *progress,
-                          int status)
+static int report_failure(const struct progress *progress, int status)
 {
     static uint8_t bytes[PROGRAM_BYTES];
-    struct trial trial = {options->forms, PLANT_NOTHING};
-    char wrong[640] = "";
-    size_t length = program_generate(progress->seed, bytes);
-    fprintf(stderr, "model: --seed %llu failed (status %#x): %s\n",
-            (unsigned long long)progress->seed, (unsigned)status, progress->wrong);
-    if (!trial_fails(&trial, bytes, length, wrong)) {
-        fputs("in a process of its own it does not fail\n", stderr);
-        return EXIT_FAILURE;
-    }
-    length = trial_shrink(&trial, bytes, length, wrong);
-    fputs("shrunk to: ", stderr);
-    trial_report(bytes, length, wrong, stderr);
+    struct program program = {bytes, program_generate(progress->seed, bytes)};
+    fprintf(stderr, "model: --seed %llu failed (status %#x)\n", (unsigned long long)progress->seed,
+            (unsigned)status);
+    program_report(&program, progress->wrong, stderr);
     return EXIT_FAILURE;
 }
 
@@ -96,7 +87,7 @@ static int run_many(const struct options *options)
     if (child < 0 || waitpid(child, &status, 0) != child)
         abort();
     if (status != 0)
-        return report_failure(options, progress, status);
+        return report_failure(progress, status);
     double seconds = now() - start;
     printf("model: %llu programs, %llu operations in %u forms, %.1f s, %.0f operations/s\n",
            (unsigned long long)progress->programs, (unsigned long long)progress->operations,
@@ -139,7 +130,7 @@ static int run_one(const struct options *options, const uint8_t *bytes, size_t l
         printf("model: %zu operations in %u forms\n", done, count_bits(options->forms));
         return EXIT_SUCCESS;
     }
-    trial_report(bytes, length, wrong, stderr);
+    program_report(&program, wrong, stderr);
     return EXIT_FAILURE;
 }
 

@@ -506,8 +506,6 @@ static void occupy(struct oracle *oracle, unsigned type, size_t bytes, enum cont
         place_witness(place, oracle->step * 64 + oracle->live_count);
     }
     oracle->live[oracle->live_count++] = (struct live){type, row->live++, NULL};
-    if (oracle->plant == PLANT_CRASH && bytes > 99 && oracle->live_count > 1)
-        abort();
 }
 
 /* Which arrays are guarded is drawn at random; but forms could not be compared if they drew apart,

@@ -20,7 +20,6 @@ enum plant {
     PLANT_NOTHING,
     PLANT_LEAK,  /* forgets levels that were left open when it closes an outer one */
     PLANT_STALE, /* takes a mark for good that has been rewound                    */
-    PLANT_CRASH, /* dies of a second array of more than 99 bytes                   */
     PLANT_FORM   /* sees another status when a scope made of marks turns           */
 };
 

@@ -34,14 +34,6 @@ const char *operation_name(enum operation_code code)
     return names[code];
 }
 
-uint8_t operation_byte(enum operation_code code)
-{
-    unsigned byte = 0;
-    for (unsigned i = 0; i < code; i++)
-        byte += weights[i];
-    return (uint8_t)byte;
-}
-
 static enum operation_code code_of(uint8_t byte)
 {
     unsigned code = 0, end = weights[0];
@@ -272,7 +264,7 @@ static void print_pool(const struct program *program, FILE *out)
     fputc('\n', out);
 }
 
-void program_print(const struct program *program, FILE *out)
+static void print_operations(const struct program *program, FILE *out)
 {
     print_pool(program, out);
     int depth = 0;
@@ -286,4 +278,14 @@ void program_print(const struct program *program, FILE *out)
         if (op.code == OPERATION_ENTER)
             depth++;
     }
+}
+
+void program_report(const struct program *program, const char *wrong, FILE *out)
+{
+    fprintf(out, "%s\n%zu operations:\n", wrong, program_operations(program));
+    print_operations(program, out);
+    fprintf(out, "run again: --program ");
+    for (size_t i = 0; i < program->length; i++)
+        fprintf(out, "%02x", program->bytes[i]);
+    fputc('\n', out);
 }

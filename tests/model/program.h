@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program of pool operations as a string of bytes: what the seed makes, the fuzzer mutates and
- * the shrinker cuts.
+/* A program of pool operations as a string of bytes: what the seed makes and the fuzzer mutates.
  *
  * Two bytes choose the pool, then each four bytes are one operation {code, a, b, c}. Any string
  * means something: there is no malformed program. All-zero is the plainest operation. */
@@ -101,8 +100,6 @@ struct pool_choice program_pool(const struct program *program);
 size_t program_operations(const struct program *program);
 struct operation program_operation(const struct program *program, size_t index);
 
-/* The smallest byte with this meaning: what a shrunk program uses. */
-uint8_t operation_byte(enum operation_code code);
 const char *operation_name(enum operation_code code);
 
 /* Fills `bytes` with a program for the seed, mostly small sizes; returns its length. */
@@ -136,7 +133,8 @@ enum mode operand_mode(uint8_t c);
 /* The form of a scope where forms are mixed. */
 enum form operand_form(uint8_t a, uint8_t c);
 
-/* The program for a person, indented by scope; [in brackets] a scope's form where they mix. */
-void program_print(const struct program *program, FILE *out);
+/* What went wrong, the program for a person, indented by scope ([in brackets] a scope's form where they mix), and
+ * what runs it again. */
+void program_report(const struct program *program, const char *wrong, FILE *out);
 
 #endif

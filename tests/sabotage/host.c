@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that computes something with sites of every kind, learns meanwhile, and prints its
  * answer and what became of the learning. Whatever is done to the tools it learns by, the answer
- * is the same.
- *
- *   host [kill | remove | fill]
- *
- * kill: every few rounds the stager is killed; remove: the private directory is removed; fill: its
- * file system is filled up. */
+ * is the same. */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <tidepool/array.h>
 #include <tidepool/callsite.h>
@@ -25,8 +13,6 @@
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
-
-#include "../random.h"
 
 #include "tests/hooks.h"
 
@@ -136,82 +122,6 @@ static void work(unsigned round)
     }
 }
 
-/* ---- sabotage ---------------------------------------------------------------------------- */
-
-/* Calls `act` with the path of each private directory of this program. */
-static void each_directory(void (*act)(const char *path))
-{
-    const char *parent = getenv("TMPDIR");
-    DIR *list = parent != NULL ? opendir(parent) : NULL;
-    if (list == NULL)
-        give_up("TMPDIR cannot be read");
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
-        if (strncmp(entry->d_name, "tidepool-", 9) == 0)
-            act(path);
-    }
-    closedir(list);
-}
-
-static int remove_one(const char *path, const struct stat *seen, int type, struct FTW *where)
-{
-    (void)seen;
-    (void)type;
-    (void)where;
-    (void)remove(path);
-    return 0;
-}
-
-static void remove_all(const char *path)
-{
-    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* As far as it goes; only ever called on a small file system made for this. */
-static void fill_up(const char *path)
-{
-    static const char block[4096];
-    char name[600];
-    snprintf(name, sizeof name, "%s/ballast", path);
-    int file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    for (unsigned i = 0; file >= 0 && i < 4096 && write(file, block, sizeof block) > 0; i++)
-        continue;
-    if (file >= 0)
-        close(file);
-}
-
-/* Whoever works in that directory: the stager, and what it has started. */
-static void kill_workers(const char *path)
-{
-    DIR *list = opendir("/proc");
-    if (list == NULL)
-        give_up("/proc cannot be read");
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        char link[300], folder[512];
-        long process = strtol(entry->d_name, NULL, 10);
-        snprintf(link, sizeof link, "/proc/%s/cwd", entry->d_name);
-        ssize_t length = process > 1 ? readlink(link, folder, sizeof folder - 1) : -1;
-        folder[length > 0 ? length : 0] = '\0';
-        if (strcmp(folder, path) == 0)
-            kill((pid_t)process, SIGKILL);
-    }
-    closedir(list);
-}
-
-static void sabotage(const char *how, unsigned round)
-{
-    static rng random = {1};
-    if (rng_below(&random, 5) != 0 && round != 1)
-        return;
-    if (strcmp(how, "kill") == 0)
-        each_directory(kill_workers);
-    else if (strcmp(how, "remove") == 0)
-        each_directory(remove_all);
-    else if (strcmp(how, "fill") == 0)
-        each_directory(fill_up);
-}
-
 /* ---- what became of it ------------------------------------------------------------------- */
 
 struct sum {
@@ -248,7 +158,7 @@ static void report(void)
            s.rounds, sum.reason != NULL ? sum.reason : "");
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const char *deadline = getenv("SABOTAGE_DEADLINE");
     set_constant("stager_idle", 0); /* else a slow machine would start one more */
@@ -262,8 +172,6 @@ int main(int argc, char **argv)
     for (unsigned round = 0; round < ROUNDS; round++) {
         work(round);
         (void)tide_step();
-        if (argc > 1)
-            sabotage(argv[1], round);
         if (tide_settle(240000) != TIDE_OK)
             give_up("tide_settle");
     }

@@ -33,7 +33,6 @@ static uint64_t right_answer;
 typedef struct plot {
     const char *path;   /* PATH                                                    */
     const char *stager; /* TIDEPOOL_STAGER                                         */
-    const char *how;    /* the host's argument                                     */
     const char *mount;  /* options of a tmpfs that is mounted over the folder      */
     const char *learn;  /* TIDEPOOL_LEARN                                          */
     const char *keeper; /* TIDEPOOL_BACKGROUND                                         */
@@ -100,7 +99,7 @@ static void become_host(const plot *p, const int out[2], const int err[2])
         setenv("TIDEPOOL_STAGER", p->stager, 1);
     if (p->learn != NULL)
         setenv("TIDEPOOL_LEARN", p->learn, 1);
-    execl(host, host, p->how, (char *)NULL);
+    execl(host, host, (char *)NULL);
     _exit(125);
 }
 
@@ -208,18 +207,12 @@ static const char *tools_with(const char *as, const char *ld)
 
 #define REAL    "real"
 #define FAILING "#!/bin/sh\nexit 1\n"
-#define DYING   "#!/bin/sh\nkill -SEGV $$\n"
 #define HANGING "#!/bin/sh\nexec /bin/sleep 1000\n"
 #define HANGING_BADLY                                      \
     "#!/bin/sh\ntrap '' TERM INT HUP\n/bin/sleep 1000 &\n" \
     "while :; do /bin/sleep 1; done\n"
-#define CHATTY         \
-    "#!/bin/sh\ni=0\n" \
-    "while [ $i -lt 500 ]; do echo ok 1 /tmp/x >&2; echo garbage; i=$((i+1)); done\nexit 1\n"
 #define OUTPUT  "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
 #define GARBAGE OUTPUT "echo this is no object >\"$out\"\n"
-#define EMPTY   OUTPUT ": >\"$out\"\n"
-#define NOTHING "#!/bin/sh\nexit 0\n"
 #define ANOTHER                                                                    \
     OUTPUT "for l in /lib/*/libm.so.6 /usr/lib/*/libm.so.6 /lib64/libm.so.6; do\n" \
            "[ -e $l ] && /bin/cat $l >\"$out\" && exit 0; done\nexit 1\n"
@@ -246,26 +239,14 @@ static const row rows[] = {
     {"no assembler", .tools = true, .ld = REAL},
     {"no linker", .tools = true, .as = REAL},
     {"an assembler that fails", .tools = true, .as = FAILING, .ld = REAL},
-    {"a linker that dies", .tools = true, .as = REAL, .ld = DYING},
     {"a linker that hangs", .tools = true, .as = REAL, .ld = HANGING, .plot.impatient = true},
     {"an assembler that will not be ended", .tools = true, .as = HANGING_BADLY, .ld = REAL,
      .plot.impatient = true},
-    {"an assembler that talks", .tools = true, .as = CHATTY, .ld = REAL},
-    {"an assembler that writes garbage", .tools = true, .as = GARBAGE, .ld = REAL},
     {"a linker that writes garbage", .tools = true, .as = REAL, .ld = GARBAGE},
-    {"a linker that writes an empty file", .tools = true, .as = REAL, .ld = EMPTY},
-    {"tools that write nothing", .tools = true, .as = NOTHING, .ld = NOTHING},
     {"a linker that gives another library", .tools = true, .as = REAL, .ld = ANOTHER},
     {"there shall be no stager", .plot.stager = "none"},
-    {"the stager is absent", .plot.stager = "/nonexistent/tidepool-stage"},
-    {"the stager is false", .plot.stager = "/bin/false"},
-    {"the stager is cat", .plot.stager = "/bin/cat"},
-    {"the stager is yes", .plot.stager = "/usr/bin/yes"},
-    {"the stager is killed at random", .plot.how = "kill", .may_compile = true},
-    {"the directory is removed", .plot.how = "remove", .may_compile = true},
     {"nothing may be executed there", .plot.mount = "noexec", .may_compile = true}, /* elsewhere */
     {"the disk is full", .plot.mount = "size=8k"},
-    {"the disk becomes full", .plot.mount = "size=1m", .plot.how = "fill", .may_compile = true},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
