@@ -99,113 +99,6 @@ static void the_end_of_a_removed_scope_leaves_newer_marks_open(const scene *s)
     }
 }
 
-/* The rest of the block runs at the level of the scope that was left open in it. */
-static void remove_then_leave_a_scope_open(tide_pool *pool, void *state)
-{
-    struct removed *r = state;
-    use_three_types(pool, NULL);
-    remove_all(r, pool);
-    take(pool, TIDE_I32, 5, 4);
-    expect_ok(tide_scope_enter(pool, NULL, &r->left_entered));
-    r->kept = take(pool, TIDE_F64, 50, 9);
-}
-
-static void the_end_of_a_removed_scope_leaves_a_newer_scope_open(const scene *s)
-{
-    for (int how = 0; how < REMOVAL_COUNT; how++) {
-        struct removed r = {.how = (enum removal)how};
-        note("removal %d", how);
-        open_around(&r, s->pool);
-        run_removed(s->form, s->pool, remove_then_leave_a_scope_open, &r);
-        expect_kept(&r, s->pool, 1, 1);
-        expect_ok(tide_scope_leave(&r.left_entered));
-        assert_int_equal(tide_pool_active(s->pool, TIDE_I32), 1);
-        expect_ok(tide_pool_reset(s->pool));
-    }
-}
-
-/* ---- a log that is just as long as it was ---- */
-
-struct same_length {
-    struct removed removed;
-    size_t marks, touches; /* what is opened and touched after the removal */
-};
-
-static void remove_then_fill_the_log(tide_pool *pool, void *state)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8};
-    struct same_length *l = state;
-    take(pool, TIDE_F64, 10, 1);
-    take(pool, TIDE_I32, 10, 2);
-    remove_all(&l->removed, pool);
-    for (size_t i = 0; i < l->marks; i++)
-        l->removed.left_open[i] = tide_checkpoint(pool);
-    for (size_t i = 0; i < l->touches; i++)
-        take(pool, types[i], 10, 3);
-    l->removed.kept = take(pool, TIDE_F64, 50, 9);
-}
-
-/* The undo log of the newer levels may end exactly where that of the removed scope did. */
-static void a_removed_scope_is_not_taken_for_a_newer_one(const scene *s)
-{
-    for (size_t i = 0; i < REMOVAL_COUNT * 10; i++) {
-        struct same_length l = {
-            .removed = {.how = (enum removal)(i / 10)}, .marks = 1 + i % 2, .touches = i % 10 / 2};
-        note("removal %zu, marks %zu, touches %zu", i / 10, l.marks, l.touches);
-        open_around(&l.removed, s->pool);
-        run_removed(s->form, s->pool, remove_then_fill_the_log, &l);
-        expect_kept(&l.removed, s->pool, l.marks, l.touches > 0 ? 2 : 1);
-        expect_ok(tide_rewind(s->pool, l.removed.left_open[0]));
-        counts_same((counts){0, 0, 0, 0}, s->pool);
-    }
-}
-
-/* ---- the removal happens some levels further in ---- */
-
-struct removal_in_the_middle {
-    const form *outer; /* itself alive, its inner scope is removed */
-    struct removed removed;
-    size_t depth;
-};
-
-static void remove_the_inner_one(tide_pool *pool, void *state)
-{
-    struct removal_in_the_middle *m = state;
-    use_three_types(pool, NULL);
-    expect_ok(tide_rewind(pool, m->removed.outer_mark));
-    assert_int_equal(tide_pool_depth(pool), m->depth);
-    m->removed.left_open[0] = tide_checkpoint(pool);
-    m->removed.kept = take(pool, TIDE_F64, 50, 9);
-    CHECK_POOL(pool);
-}
-
-static void have_an_inner_one_removed(tide_pool *pool, void *state)
-{
-    struct removal_in_the_middle *m = state;
-    uint8_t *own = take(pool, TIDE_F64, 10, 5);
-    m->depth = tide_pool_depth(pool);
-    m->removed.outer_mark = tide_checkpoint(pool);
-    take(pool, TIDE_I32, 10, 6);
-    run_removed(m->removed.inner, pool, remove_the_inner_one, m);
-    assert_int_equal(tide_pool_depth(pool), m->depth + 1);
-    expect_bytes(m->removed.kept, 50 * sizeof(double), 9);
-    expect_bytes(own, 10 * sizeof(double), 5);
-}
-
-static void an_outer_scope_outlives_the_removal_of_an_inner_one(const scene *s)
-{
-    counts before = counts_of(s->pool);
-    EACH_FORM(inner)
-    {
-        struct removal_in_the_middle m = {.outer = s->form, .removed = {.inner = inner}};
-        note("inner %s", inner->name);
-        form_run(s->form, s->pool, have_an_inner_one_removed, &m);
-        counts_same(before, s->pool);
-        form_repeat(s->form, s->pool, 3, have_an_inner_one_removed, &m);
-        counts_same(before, s->pool);
-    }
-}
-
 /* ---- a loop goes on after it was removed ---- */
 
 struct loop_removed {
@@ -243,14 +136,6 @@ static void a_removed_loop_runs_on_without_rewinding(void **state)
 }
 
 /* ---- many times over, so that nothing wraps or piles up ---- */
-
-static void reset_and_reopen(tide_pool *pool, void *state)
-{
-    (void)state;
-    expect_ok(tide_pool_reset(pool));
-    TIDE_SCOPE(pool);
-    tide_acquire(pool, double, 4);
-}
 
 /* A tag that was used is not used again: the last reset that could be told from others is
  * refused. */
@@ -372,30 +257,8 @@ static void rising_removals_have_a_limit(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void a_hundred_thousand_resets_under_one_scope(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    {
-        TIDE_SCOPE_TYPES(pool, double);
-        for (size_t i = 0; i < scaled(100000, 1000); i++)
-            reset_and_reopen(pool, NULL);
-        tide_mark mark = tide_checkpoint(pool);
-        (void)mark;
-        tide_acquire(pool, double, 4);
-    }
-    assert_int_equal(tide_pool_depth(pool), 1);
-    assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE(the_end_of_a_removed_scope_leaves_newer_marks_open),
-    CASE(the_end_of_a_removed_scope_leaves_a_newer_scope_open),
-    CASE(a_removed_scope_is_not_taken_for_a_newer_one),
-    CASE(an_outer_scope_outlives_the_removal_of_an_inner_one),
 };
 
 static const struct CMUnitTest others[] = {
@@ -403,7 +266,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(epochs_end_and_do_not_begin_anew),
     cmocka_unit_test(more_levels_than_a_tag_counts_are_refused),
     cmocka_unit_test(rising_removals_have_a_limit),
-    cmocka_unit_test(a_hundred_thousand_resets_under_one_scope),
 };
 
 int main(void)

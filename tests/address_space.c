@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools where address space is short, and the steps of their logs. */
+/* Pools where address space is short. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,6 @@
 #include <tidepool/tidepool.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/pool/core.h"
 #include "support.h"
 
 enum { MIB = 1 << 20 };
@@ -83,32 +82,11 @@ static void so_five_find_room_where_one_did_not(void **state)
     expect_child_ends_well(child);
 }
 
-/* ---- the log's steps ---- */
-
-/* A log that is open at its end is grown by whatever comes there by cold code. */
-static void scopes_deep_down_are_fast_again(void **state)
-{
-    (void)state;
-    tide_pool *pool = make();
-    tide_mark first = tide_checkpoint(pool);
-    const tide_entry *end = pool->core->log.end;
-    while (pool->log_top < end)
-        assert_non_null(tide_checkpoint(pool).pool);
-    {
-        TIDE_SCOPE(pool);
-        assert_non_null(tide_acquire(pool, double, 10));
-    }
-    assert_true(pool->core->log.end > end && pool->log_room == pool->core->log.end);
-    assert_int_equal(tide_rewind(pool, first), TIDE_OK);
-    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_reserves_some_mebibytes),
         cmocka_unit_test(so_five_find_room_where_one_did_not),
-        cmocka_unit_test(scopes_deep_down_are_fast_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,30 +295,6 @@ static void each_shape_is_given(tide_pool *pool)
     }
 }
 
-/* A slot that was last an array of the same shape in the other order, or no array at all. */
-static void what_a_slot_was_before_does_not_matter(tide_pool *pool)
-{
-    EACH_WAY(array, way)
-    {
-        note("%s", way->name);
-        for (int before = 0; before < 4; before++) {
-            TIDE_LOOP(pool, i, 3)
-            {
-                if (i == 1 && before == 1)
-                    assert_non_null(tide_array_acquire_order(pool, TIDE_F64, TIDE_COLUMN_MAJOR, 2,
-                                                             usual_shape));
-                else if (i == 1 && before == 2)
-                    take(pool, TIDE_F64, 20, 1);
-                else if (i == 1 && before == 3)
-                    take(pool, TIDE_F64, 2000, 1);
-                else
-                    expect_array(pool, way, TIDE_F64, 2, usual_shape);
-            }
-        }
-        CHECK_POOL(pool);
-    }
-}
-
 static void a_refused_array_changes_nothing(tide_pool *pool)
 {
     static const int64_t negative[] = {4, -5}, vast[] = {INT64_MAX, 4},
@@ -410,35 +386,6 @@ static void a_frame_that_cannot_be_had_is_empty(tide_pool *pool)
     }
 }
 
-/* The types of a call are the call's own: the site only foresees some. */
-static void a_frames_types_may_change_from_call_to_call(tide_pool *pool)
-{
-    static const tide_type types[][8] = {
-        {TIDE_F64, TIDE_I32, TIDE_F64},
-        {TIDE_I32, TIDE_F64, TIDE_F64},
-        {TIDE_F32, TIDE_F32, TIDE_F32},
-        {TIDE_F64, TIDE_I32, TIDE_F64, TIDE_U8, TIDE_U16, TIDE_C64, TIDE_I8, TIDE_BOOL}};
-    static const size_t sizes[8] = {1, 20, 3, 40, 5, 60, 7, 80};
-    for (uint32_t count = 0; count <= 8; count++)
-        for (size_t i = 0; i < 4; i++) {
-            if (count > (i == 3 ? 8 : 3))
-                continue;
-            counts before = counts_of(pool);
-            void *data[8];
-            tide_scope scope;
-            expect_ok(
-                tide_scope_enter_frame(pool, frame_site(), count, types[i], sizes, data, &scope));
-            for (uint32_t k = 0; k < count; k++)
-                fill_bytes(data[k], sizes[k] * tide_type_size(types[i][k]), k);
-            for (uint32_t k = 0; k < count; k++)
-                expect_bytes(data[k], sizes[k] * tide_type_size(types[i][k]), k);
-            CHECK_POOL(pool);
-            expect_ok(tide_scope_leave(&scope));
-            expect_status(tide_scope_leave(&scope), TIDE_ERROR_STALE);
-            counts_same(before, pool);
-        }
-}
-
 /* ---- wrong calls -------------------------------------------------------------------------- */
 
 static void the_wrong_kind_of_site_is_refused(tide_pool *pool)
@@ -490,59 +437,6 @@ static void a_wrong_frame_is_refused(tide_pool *pool)
     CHECK_POOL(pool);
 }
 
-static void a_name_is_of_one_kind_only(tide_pool *pool)
-{
-    (void)pool;
-    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
-        char name[32];
-        snprintf(name, sizeof name, "of kind %s", tide_kind_name(kind));
-        tide_site *site = tide_site_register_kind(name, kind);
-        assert_non_null(site);
-        for (tide_kind other = 0; other < TIDE_KIND_COUNT; other++)
-            assert_ptr_equal(tide_site_register_kind(name, other), other == kind ? site : NULL);
-        tide_site_information info;
-        expect_ok(tide_site_info(site, &info));
-        assert_int_equal(info.kind, kind);
-        static const tide_type type = TIDE_F64;
-        bool scopes = kind == TIDE_KIND_SCOPE;
-        bool by_types = kind != TIDE_KIND_ARRAY && kind != TIDE_KIND_DISPATCH;
-        expect_status(tide_site_declare(site, &type, 1), by_types ? TIDE_OK : TIDE_ERROR_ARGUMENT);
-        expect_status(tide_site_pin(site, TIDE_TIER_TABLE), scopes ? TIDE_OK : TIDE_ERROR_STATE);
-        expect_ok(tide_site_reset(site));
-    }
-    assert_null(tide_site_register_kind("no kind", TIDE_KIND_COUNT));
-    assert_null(tide_site_register_kind("", TIDE_KIND_ARRAY));
-    assert_null(tide_site_register_kind(NULL, TIDE_KIND_ARRAY));
-}
-
-/* ---- a foreign thread --------------------------------------------------------------------- */
-
-static void *intrude(void *state)
-{
-    tide_pool *pool = state;
-    size_t given = 0;
-    bool called = false;
-    EACH_WAY(acquire, way)
-    given += way->acquire(pool, TIDE_F64, 10) != NULL;
-    EACH_WAY(array, way)
-    given += way->acquire(pool, TIDE_F64, 2, usual_shape) != NULL;
-    frame_by_macro(pool, 10, expect_none, &called);
-    given += !called;
-    return given == 0 && tide_error_status() == TIDE_ERROR_THREAD ? pool : NULL;
-}
-
-static void a_foreign_thread_gets_nothing(tide_pool *pool)
-{
-    if (check_of(pool) == TIDE_CHECK_NONE)
-        return;
-    pthread_t thread;
-    void *refused = NULL;
-    assert_int_equal(pthread_create(&thread, NULL, intrude, pool), 0);
-    pthread_join(thread, &refused);
-    assert_ptr_equal(refused, pool);
-    CHECK_POOL(pool);
-}
-
 /* ---- the run ------------------------------------------------------------------------------ */
 
 typedef void behaviour(tide_pool *pool);
@@ -557,15 +451,11 @@ static const struct {
     B(each_type_and_size_is_given),
     B(a_refused_acquire_changes_nothing),
     B(each_shape_is_given),
-    B(what_a_slot_was_before_does_not_matter),
     B(a_refused_array_changes_nothing),
     B(a_frame_has_all_its_arrays_and_gives_them_back),
     B(a_frame_that_cannot_be_had_is_empty),
-    B(a_frames_types_may_change_from_call_to_call),
     B(the_wrong_kind_of_site_is_refused),
     B(a_wrong_frame_is_refused),
-    B(a_name_is_of_one_kind_only),
-    B(a_foreign_thread_gets_nothing),
 };
 enum { BEHAVIOURS = sizeof behaviours / sizeof *behaviours, KINDS = 4, ROUNDS = 2 };
 

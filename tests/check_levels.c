@@ -318,26 +318,6 @@ static void a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise(voi
     expect_ok(tide_pool_destroy(unchecked));
 }
 
-static void a_report_that_is_too_long_is_cut_not_lost(void **state)
-{
-    (void)state;
-    char name[300], text[2048];
-    memset(name, 'x', sizeof name);
-    name[sizeof name - 1] = 0;
-    tide_type type = tide_type_register(name, 8, 8);
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    listen();
-    tide_mark mark = tide_checkpoint(pool);
-    void *data = tide_acquire_type(pool, type, 3);
-    assert_false(tide_escape_check(data));
-    assert_int_equal(all.kind, TIDE_REPORT_ESCAPE);
-    assert_non_null(strstr(all.text, "\n  acquired  "));
-    tide_report_set_handler(NULL, NULL);
-    assert_true(on_stderr(pool, text, sizeof text) > 0);
-    expect_ok(tide_rewind(pool, mark));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- misuse, by status and by report ---- */
 
 static void expect_said(const char *words)
@@ -385,25 +365,6 @@ static void a_call_with_a_status_says_misuse_by_it_and_reports_nothing(void **st
         expect_ok(tide_pool_destroy(pool));
         expect_ok(tide_pool_destroy(another));
         tide_report_set_handler(NULL, NULL);
-    }
-}
-
-static void a_call_without_a_status_reports_misuse_from_level_1_on(void **state)
-{
-    (void)state;
-    EACH_CHECK_LEVEL(level, TIDE_CHECK_GUARD)
-    {
-        tide_pool *pool = pool_of(level);
-        listen();
-        assert_null(export_of_a_dead_array(pool));
-        assert_int_equal(tide_error_status(), TIDE_ERROR_STALE);
-        assert_int_equal(all.count, level == TIDE_CHECK_NONE ? 0 : 1);
-        if (all.count != 0) {
-            assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
-            assert_string_equal(all.text, tide_error_message());
-        }
-        tide_report_set_handler(NULL, NULL);
-        expect_ok(tide_pool_destroy(pool));
     }
 }
 
@@ -553,9 +514,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_bad_level_is_refused),
     cmocka_unit_test(each_of_several_leaked_scopes_is_reported),
     cmocka_unit_test(a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise),
-    cmocka_unit_test(a_report_that_is_too_long_is_cut_not_lost),
     cmocka_unit_test(a_call_with_a_status_says_misuse_by_it_and_reports_nothing),
-    cmocka_unit_test(a_call_without_a_status_reports_misuse_from_level_1_on),
     cmocka_unit_test(a_foreign_thread_is_refused_in_every_call_by_status_or_by_report),
 };
 

@@ -62,62 +62,6 @@ static void expect_refused(tide_pool *pool, tide_type type, size_t n, tide_statu
 
 /* ---- no memory ---- */
 
-/* In each call that takes a type: a type that finds no memory at its first use. */
-#define EXPECT_SHORTAGE(wrong)                                                                 \
-    do {                                                                                       \
-        refuse_from(0);                                                                        \
-        bool failed = (wrong);                                                                 \
-        refuse_no_more();                                                                      \
-        assert_true(failed);                                                                   \
-        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);                              \
-        assert_non_null(strstr(tide_error_message(), "no memory to register 'struct first_")); \
-    } while (0)
-
-static void no_method(void *args)
-{
-    (void)args;
-}
-
-static void a_type_that_finds_no_memory_is_a_shortage(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_DEFAULT);
-    struct first_1 {
-        char bytes[24];
-    };
-    const int64_t shape[] = {2};
-    tide_generic *generic = tide_generic_create("of a shortage");
-    tide_site *site = tide_site_register("of a shortage");
-    EXPECT_SHORTAGE(tide_acquire(pool, struct first_1, 2) == NULL);
-    EXPECT_SHORTAGE(tide_zeros(pool, struct first_1, 2) == NULL);
-    EXPECT_SHORTAGE(tide_fill(pool, struct first_1, 2, (struct first_1){{0}}) == NULL);
-    EXPECT_SHORTAGE(tide_acquire_type(pool, tide_type_of(struct first_1), 2) == NULL);
-    EXPECT_SHORTAGE(TIDE_ACQUIRE_SITE(pool, tide_type_of(struct first_1), 2) == NULL);
-    EXPECT_SHORTAGE(tide_array_acquire(pool, tide_type_of(struct first_1), 1, shape) == NULL);
-    EXPECT_SHORTAGE(TIDE_ARRAY_SITE(pool, tide_type_of(struct first_1), 1, shape) == NULL);
-    EXPECT_SHORTAGE(tide_pool_active(pool, tide_type_of(struct first_1)) == 0);
-    EXPECT_SHORTAGE(tide_pool_trim(pool, tide_type_of(struct first_1)).bytes == 0);
-    EXPECT_SHORTAGE(tide_type_name(tide_type_of(struct first_1)) == NULL);
-    EXPECT_SHORTAGE(tide_generic_add(generic, tide_type_of(struct first_1), no_method) ==
-                    TIDE_ERROR_MEMORY);
-    EXPECT_SHORTAGE(tide_site_declare(site, (tide_type[]){tide_type_of(struct first_1)}, 1) ==
-                    TIDE_ERROR_MEMORY);
-    EXPECT_SHORTAGE(
-        tide_checkpoint_types(pool, (tide_type[]){tide_type_of(struct first_1)}, 1).pool == NULL);
-    {
-        refuse_from(0);
-        TIDE_FRAME(pool, (int, x, 1), (struct first_1, y, 2));
-        refuse_no_more();
-        assert_true(x == NULL && y == NULL);
-        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    }
-    assert_null(tide_acquire_type(pool, TIDE_NO_TYPE, 1)); /* no registration failed just now */
-    assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
-    assert_non_null(tide_acquire(pool, struct first_1, 2));
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void fail_to_grow(tide_pool *pool, void *state)
 {
     (void)state;
@@ -414,7 +358,6 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(a_type_that_finds_no_memory_is_a_shortage),
     cmocka_unit_test(a_limit_leaves_room_again_after_empty),
     cmocka_unit_test(a_frame_of_a_null_pool_holds_nulls),
     cmocka_unit_test(calls_without_a_pool_are_refused),

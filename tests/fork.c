@@ -188,83 +188,6 @@ static void forks_while_another_thread_holds_locks(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- while another thread's pools and buffers change ---- */
-
-static tide_buffers *changing_buffers;
-static size_t changing_rounds; /* atomic */
-
-/* Slots come and go, and buffers. */
-static void *change_all(void *state)
-{
-    tide_pool *pool = state;
-    CHILD_MUST(tide_pool_adopt(pool) == TIDE_OK);
-    for (size_t i = 0; !__atomic_load_n(&stop_hammering, __ATOMIC_RELAXED); i++) {
-        tide_mark mark = tide_checkpoint(pool);
-        for (size_t j = 0; j < 24; j++)
-            CHILD_MUST(tide_acquire(pool, double, ((i + j) % 9 + 1) << (j % 3 == 0 ? 12 : 4)));
-        CHILD_MUST(tide_rewind(pool, mark) == TIDE_OK);
-        tide_pool_trim(pool, TIDE_ALL_TYPES);
-        tide_buffer held[8];
-        for (size_t j = 0; j < 8; j++)
-            held[j] = tide_buffer_acquire(changing_buffers, 1000 << j);
-        for (size_t j = 0; j < 8; j++)
-            tide_buffer_release(changing_buffers, held[j]);
-        tide_buffers_trim(changing_buffers, 0);
-        __atomic_fetch_add(&changing_rounds, 1, __ATOMIC_RELAXED);
-    }
-    return NULL;
-}
-
-static void use_buffers_in_child(void)
-{
-    tide_buffer buffer = tide_buffer_acquire(changing_buffers, 5000);
-    CHILD_MUST(buffer.generation != 0);
-    memset(tide_buffer_pointer(changing_buffers, buffer), 1, 5000);
-    CHILD_MUST(tide_buffer_release(changing_buffers, buffer) == TIDE_OK);
-    tide_buffers_trim(changing_buffers, 0);
-    tide_status status = tide_buffers_destroy(changing_buffers);
-    CHILD_MUST(status == TIDE_OK ||
-               status == TIDE_ERROR_STATE); /* of that thread some may be live */
-}
-
-/* Whatever that thread is at, the child has its own pool, and the buffers, and refuses the thread's
- * pool. */
-static void forks_while_another_thread_changes_its_pool(void **state)
-{
-    (void)state;
-    if (under_sanitizer()) {
-        print_message("a child may find the sanitizer's own allocator locked\n");
-        skip();
-    }
-    pthread_t thread;
-    tide_pool *own = pool_of(TIDE_CHECK_POISON), *changing = pool_of(TIDE_CHECK_NONE);
-    changing_buffers = tide_buffers_create(NULL, NULL);
-    assert_non_null(changing_buffers);
-    stop_hammering = false;
-    assert_int_equal(pthread_create(&thread, NULL, change_all, changing), 0);
-    while (__atomic_load_n(&changing_rounds, __ATOMIC_RELAXED) < 3)
-        usleep(100);
-    for (size_t i = 0, most = scaled(80, 10); i < most; i++) {
-        usleep(i * 71 % 300);
-        pid_t child = fork_child(60);
-        if (child == 0) {
-            CHILD_MUST(tide_pool_adopt(changing) == TIDE_ERROR_STATE);
-            CHILD_MUST(tide_pool_destroy(changing) == TIDE_ERROR_STATE);
-            work_in_child(form_at(i % form_count()), own);
-            use_buffers_in_child();
-            _exit(0);
-        }
-        expect_child_ends_well(child);
-    }
-    __atomic_store_n(&stop_hammering, true, __ATOMIC_RELAXED);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    expect_ok(tide_pool_adopt(changing));
-    CHECK_POOL(changing);
-    expect_ok(tide_pool_destroy(changing));
-    expect_ok(tide_pool_destroy(own));
-    expect_ok(tide_buffers_destroy(changing_buffers));
-}
-
 static const form_case cases[] = {
     CASE(a_child_of_an_idle_pool_works_on),
     CASE(parent_and_child_both_leave_the_scope),
@@ -273,7 +196,6 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_thread_that_forks_keeps_its_pool_in_the_child),
     cmocka_unit_test(forks_while_another_thread_holds_locks),
-    cmocka_unit_test(forks_while_another_thread_changes_its_pool),
 };
 
 int main(void)

@@ -420,24 +420,6 @@ static void arrays_and_views_are_guarded_and_not_exported(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void compacting_leaves_guarded_arrays_alone(void **state)
-{
-    (void)state;
-    tide_pool *pool = guarded_pool(2, 1024);
-    for (int i = 0; i < 50; i++) {
-        tide_mark mark = tide_checkpoint(pool);
-        char *first = take(pool, TIDE_U8, 5000000, 1), *second = take(pool, TIDE_U8, 10, 2);
-        tide_pool_compact(pool, TIDE_ALL_TYPES);
-        tide_pool_trim(pool, TIDE_ALL_TYPES);
-        expect_bytes(first, 100, 1);
-        expect_bytes(second, 10, 2);
-        expect_ok(tide_rewind(pool, mark));
-        tide_pool_compact(pool, TIDE_ALL_TYPES);
-        CHECK_POOL(pool);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void *work_alone(void *user)
 {
     size_t *good = user;
@@ -485,7 +467,6 @@ int main(void)
         TEST(the_quarantine_is_bounded),
         TEST(without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded),
         TEST(arrays_and_views_are_guarded_and_not_exported),
-        TEST(compacting_leaves_guarded_arrays_alone),
         TEST(threads_share_the_quarantine),
     };
     forms_prepare_all();

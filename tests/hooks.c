@@ -7,7 +7,9 @@
 
 #include <tidepool/tune.h>
 
+#include "jit/learn/round.h"
 #include "jit/stager/locate.h"
+#include "jit/stager/stager.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"
@@ -71,6 +73,13 @@ bool stager_is_there(void)
 {
     char path[TIDE_LOCATE_PATH], error[512];
     return tide_locate_stager(path, sizeof path, error, sizeof error);
+}
+
+void stop_compiler_process(void)
+{
+    tide_round_lock();
+    tide_stager_stop();
+    tide_round_unlock();
 }
 
 int assert_level(void)

@@ -34,6 +34,9 @@ void set_either(const char *name, double value);
 /* Is there a program that compiles sites? */
 bool stager_is_there(void);
 
+/* Ends it; the next compile starts another. */
+void stop_compiler_process(void);
+
 /* How the library was built: how much it asserts (2: it walks a pool after each cold call), and whether a
  * sanitizer has its memory where it likes. */
 int assert_level(void);

@@ -305,32 +305,6 @@ static void a_scope_cleans_up_two_leaked_levels(const scene *s)
     leap_from_each_inner_form(s, 2);
 }
 
-static void leak_marks(tide_pool *pool, void *state)
-{
-    size_t *warm = state;
-    for (unsigned i = 0; i < 10; i++) {
-        assert_ptr_equal(tide_checkpoint(pool).pool, pool);
-        take(pool, i % 2 ? TIDE_F64 : TIDE_I16, 10 + i, i);
-    }
-    size_t entries = stats_of(pool).log_entries;
-    assert_true(*warm == 0 || entries == *warm);
-    *warm = entries;
-    CHECK_POOL(pool);
-}
-
-static void marks_left_open_end_with_the_scope_around_them(const scene *s)
-{
-    size_t cold = 0, warm = 0;
-    counts before = counts_of(s->pool);
-    form_run(s->form, s->pool, leak_marks, &cold);
-    counts_same(before, s->pool);
-    for (int i = 0; i < 3; i++)
-        form_run(s->form, s->pool, leak_marks, &warm);
-    counts_same(before, s->pool);
-    form_repeat(s->form, s->pool, 3, leak_marks, &warm);
-    counts_same(before, s->pool);
-}
-
 /* ---- marks ---- */
 
 static void refuse(tide_pool *pool, tide_mark mark, tide_status why)
@@ -414,7 +388,6 @@ static void entering_nothing_is_refused(void **state)
 static const form_case cases[] = {
     CASE(a_scope_cleans_up_an_inner_one_skipped_by_longjmp),
     CASE(a_scope_cleans_up_two_leaked_levels),
-    CASE(marks_left_open_end_with_the_scope_around_them),
 };
 
 static const struct CMUnitTest others[] = {

@@ -269,23 +269,6 @@ static void exchanges_cost_no_memory(const scene *s)
     assert_int_equal(after.bytes_held, early.bytes_held);
 }
 
-/* What it leaves free is for others. */
-static void in_a_pool_with_a_limit_exchanges_go_on(void **state)
-{
-    (void)state;
-    struct alternation now = {0, TIDE_F32};
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 10000000});
-    for (size_t i = 0; i < 100; i++) {
-        TIDE_SCOPE(pool);
-        take_small_and_large(pool, &now);
-    }
-    tide_pool_statistics after = stats_of(pool);
-    assert_true(after.exchanges >= 49);
-    assert_non_null(tide_acquire_type(pool, TIDE_I8, 5000000));
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- n = 0 ---- */
 
 static void acquire_nothing(tide_pool *pool, void *state)
@@ -449,7 +432,6 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(arrays_are_aligned_as_their_type_asks),
-    cmocka_unit_test(in_a_pool_with_a_limit_exchanges_go_on),
     cmocka_unit_test(a_mark_of_a_pool_that_is_gone_fits_no_other),
     cmocka_unit_test(a_loop_runs_as_often_as_its_count_says),
     cmocka_unit_test(a_type_named_twice_is_saved_once),

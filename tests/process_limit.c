@@ -57,28 +57,6 @@ static void slots_count_until_they_are_given_back(const scene *s)
     assert_true(limit_stats().bytes_peak >= held());
 }
 
-static bool no_memory(size_t bytes)
-{
-    (void)bytes;
-    return true;
-}
-
-/* What the system did not give was never held. */
-static void what_failed_is_no_peak(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    TAKE(pool, TIDE_U8, 8);
-    size_t before = limit_stats().bytes_peak;
-    set_memory_fault(no_memory);
-    assert_null(tide_array_acquire(pool, TIDE_U8, 1, (const int64_t[]){1 << 30}));
-    set_memory_fault(NULL);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    assert_int_equal(limit_stats().bytes_peak, before);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void buffers_and_exports_count(void **state)
 {
     (void)state;
@@ -210,7 +188,6 @@ struct giver {
     tide_buffers *buffers;
     unsigned calls;
     size_t wanted;
-    bool nested;
 };
 
 /* Has a pool and buffers to trim; the pool that asks refuses it. */
@@ -226,8 +203,6 @@ static bool give_something(size_t held_now, size_t wanted, void *user)
         assert_int_equal(tide_pool_reset(giver->asking), TIDE_ERROR_STATE);
         assert_int_equal(tide_pool_destroy(giver->asking), TIDE_ERROR_STATE);
     }
-    if (giver->nested)
-        assert_non_null(tide_acquire(giver->other, uint8_t, 500000)); /* is not asked about */
     if (giver->calls == 1)
         return tide_pool_trim(giver->other, TIDE_ALL_TYPES).bytes != 0;
     if (giver->calls == 2 && giver->buffers != NULL)
@@ -309,20 +284,6 @@ static void who_never_gives_is_asked_sixteen_times(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void the_function_may_use_other_pools(void **state)
-{
-    (void)state;
-    struct giver giver = {.other = pool_of(TIDE_CHECK_NONE), .nested = true};
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    expect_ok(tide_limit_set(&(tide_limit_options){
-        .soft_bytes = held() + 1, .function = give_something, .user = &giver}));
-    take(pool, TIDE_F64, 100, 1);
-    assert_int_equal(giver.calls, 1);
-    expect_ok(tide_limit_set(NULL));
-    expect_ok(tide_pool_destroy(giver.other));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void limits_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -353,8 +314,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(the_setting_is_the_limit_where_none_is_set),
     cmocka_unit_test(buffers_ask_and_may_be_trimmed_meanwhile),
     cmocka_unit_test(who_never_gives_is_asked_sixteen_times),
-    cmocka_unit_test(the_function_may_use_other_pools),
-    cmocka_unit_test(what_failed_is_no_peak),
     cmocka_unit_test(limits_that_make_no_sense_are_refused),
 };
 

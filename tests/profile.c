@@ -161,35 +161,6 @@ static void what_leaked_levels_took_is_counted_once(const scene *s)
     counts_same((counts){0, 0, 0, 0}, s->pool);
 }
 
-static void the_printout_shows_site_tier_and_types(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = tide_site_register("a printed site");
-    tide_scope scope;
-    char *text = NULL;
-    size_t length = 0;
-    expect_ok(tide_profile_observe(true));
-    expect_ok(tide_site_pin(site, TIDE_TIER_TABLE));
-    expect_ok(tide_scope_enter(pool, site, &scope));
-    take_two_and_one(pool, NULL);
-    expect_ok(tide_scope_leave(&scope));
-    expect_ok(tide_profile_observe(false));
-    FILE *out = open_memstream(&text, &length);
-    assert_non_null(out);
-    expect_ok(tide_profile_print(out));
-    assert_int_equal(fclose(out), 0);
-    char *line = strstr(text, "a printed site");
-    assert_non_null(line);
-    assert_non_null(strstr(line, "table"));
-    assert_non_null(strstr(line, "f64"));
-    assert_non_null(strstr(line, "f32"));
-    free(text);
-    expect_status(tide_profile_print(NULL), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_profile_site(NULL, NULL), TIDE_ERROR_ARGUMENT);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE(each_type_is_counted_with_its_slots),
     CASE(an_empty_scope_is_counted_without_types),
@@ -199,7 +170,6 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(bytes_of_many_slots_are_those_of_the_first),
-    cmocka_unit_test(the_printout_shows_site_tier_and_types),
 };
 
 /* What is observed here is observed because the test says so. */

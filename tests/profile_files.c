@@ -679,56 +679,6 @@ static void a_file_too_large_is_refused(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* A scope of a type whose name has so many bytes, each of which the file must escape. */
-static tide_site *use_type_of_long_name(char letter, size_t bytes)
-{
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    char *name = malloc(bytes + 1);
-    assert_non_null(name);
-    memset(name, '\x01', bytes);
-    name[0] = letter;
-    name[bytes] = '\0';
-    tide_type type = tide_type_register(name, 8, 8);
-    name[1] = '\0';
-    tide_site *site = tide_site_register(name);
-    free(name);
-    assert_true(type != 0 && site != NULL);
-    expect_ok(tide_profile_observe(true));
-    for (unsigned i = 0; i < 5; i++) {
-        tide_scope scope;
-        expect_ok(tide_scope_enter(pool, site, &scope));
-        assert_non_null(tide_acquire_type(pool, type, 3));
-        expect_ok(tide_scope_leave(&scope));
-    }
-    expect_ok(tide_profile_observe(false));
-    expect_ok(tide_pool_destroy(pool));
-    return site;
-}
-
-static void what_is_saved_of_long_names_can_be_loaded(void **state)
-{
-    (void)state;
-    tide_site *longer = use_type_of_long_name('L', 4097),
-              *longest = use_type_of_long_name('M', 16000);
-    expect_ok(tide_profile_save(path_of("names")));
-    expect_ok(tide_site_reset(longer));
-    expect_ok(tide_site_reset(longest));
-    expect_ok(tide_profile_load(path_of("names")));
-    assert_true(has_prior(longer) && has_prior(longest));
-    tide_site *too_long = use_type_of_long_name('N', 16001);
-    text before = read_text(path_of("names"));
-    expect_status(tide_profile_save(path_of("names")), TIDE_ERROR_LIMIT);
-    assert_non_null(strstr(tide_error_message(), "16001 bytes"));
-    text after = read_text(path_of("names"));
-    assert_int_equal(before.length, after.length);
-    assert_memory_equal(before.bytes, after.bytes, after.length);
-    free(before.bytes);
-    free(after.bytes);
-    expect_ok(tide_site_reset(too_long));
-    expect_ok(tide_site_reset(longer));
-    expect_ok(tide_site_reset(longest));
-}
-
 static void a_path_that_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -814,7 +764,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(bad_text_is_refused_with_line_and_reason, load_witness),
     cmocka_unit_test_setup(a_file_cut_short_anywhere_is_refused, load_witness),
     cmocka_unit_test_setup(a_file_too_large_is_refused, load_witness),
-    cmocka_unit_test_setup(what_is_saved_of_long_names_can_be_loaded, load_witness),
     cmocka_unit_test_setup(a_path_that_cannot_be_is_refused, load_witness),
     cmocka_unit_test_setup(the_page_shows_patterns_in_words, start_anew),
 };

@@ -3,7 +3,6 @@
  * from anywhere, which the owner does where it next opens a scope at the root. */
 #include "arrays_support.h"
 #include "hooks.h"
-#include "random.h"
 
 #include <pthread.h>
 
@@ -232,19 +231,6 @@ static void ten_times_and_one_mebibyte_to_the_byte(void **state)
     }
 }
 
-static void the_thresholds_are_settings(void **state)
-{
-    (void)state;
-    set_constant("compact_factor", 3);
-    set_constant("compact_gain", 4);
-    assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6144, 2048), 6144);
-    assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6144, 2049), 0);
-    assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6080, 1984), 6080);
-    assert_int_equal(gain_of(TIDE_CHECK_NONE, TIDE_U8, 6016, 1984), 0);
-    set_constant("compact_factor", 10);
-    set_constant("compact_gain", 1024);
-}
-
 struct rounds {
     size_t large, small;
 };
@@ -302,22 +288,6 @@ static void a_step_asks_for_what_the_settings_say(const scene *s)
     expect_ok(tide_tune_set("trim_after", 8));
 }
 
-static void disabling_takes_back_what_is_pending(const scene *s)
-{
-    leave_free_slots(s->pool);
-    size_t slots = slots_with_memory(s->pool, TIDE_F32);
-    set_auto(1, 0);
-    expect_ok(tide_step());
-    set_auto(0, 0);
-    expect_ok(tide_step());
-    form_run(s->form, s->pool, expect_inside, &(struct inside){slots, 0});
-    assert_true(is_open_and_asked_nothing(s->pool));
-    expect_ok(tide_pool_request(s->pool, TIDE_REQUEST_TRIM));
-    expect_ok(tide_step());
-    form_run(s->form, s->pool, expect_inside, &(struct inside){slots, 0});
-    set_auto(0, 1);
-}
-
 /* ---- from other threads, and the same results ---- */
 
 struct asker {
@@ -357,65 +327,6 @@ static void *ask_all_the_time(void *state)
             tide_step();
     }
     return NULL;
-}
-
-struct work {
-    rng random;
-    uint64_t sum;
-};
-
-/* Arrays of several types and sizes, all written before any is read. */
-static void work_once(tide_pool *pool, struct work *w, int depth)
-{
-    enum { ARRAYS = 4 };
-    uint8_t *data[ARRAYS];
-    size_t bytes[ARRAYS];
-    for (unsigned i = 0; i < ARRAYS; i++) {
-        static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_U8, TIDE_F32};
-        tide_type type = types[rng_below(&w->random, 4)];
-        size_t n = rng_below(&w->random, rng_below(&w->random, 8) == 0 ? 20000 : 50);
-        data[i] = take(pool, type, n, (unsigned)rng_below(&w->random, 1000));
-        bytes[i] = n * tide_type_size(type);
-    }
-    if (depth > 0) {
-        TIDE_SCOPE_TYPES(pool, uint8_t);
-        work_once(pool, w, depth - 1);
-    }
-    for (unsigned i = 0; i < ARRAYS; i++)
-        for (size_t j = 0; j < bytes[i]; j += 7)
-            w->sum = w->sum * 31 + data[i][j];
-}
-
-static void work(tide_pool *pool, void *state)
-{
-    work_once(pool, state, 2);
-}
-
-static uint64_t work_on(const scene *s)
-{
-    struct work w = {.random = {1}};
-    size_t rounds = scaled(40, 10);
-    for (size_t i = 0; i < rounds; i++) {
-        form_run(s->form, s->pool, work, &w);
-        form_repeat(s->form, s->pool, 2, work, &w);
-    }
-    return w.sum;
-}
-
-static void results_are_the_same_with_requests_at_any_moment(const scene *s)
-{
-    uint64_t expected = work_on(s);
-    struct asker asker = {s->pool, 0, 0};
-    pthread_t thread;
-    set_auto(1, 1);
-    assert_int_equal(pthread_create(&thread, NULL, ask_all_the_time, &asker), 0);
-    uint64_t disturbed = work_on(s);
-    __atomic_store_n(&asker.stop, 1, __ATOMIC_RELAXED);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    set_auto(0, 1);
-    assert_true(disturbed == expected);
-    form_run(s->form, s->pool, nothing, NULL);
-    assert_true(is_open_and_asked_nothing(s->pool));
 }
 
 static void *work_in_own_pools(void *state)
@@ -458,16 +369,13 @@ static const form_case cases[] = {
     CASE_SLOTS(what_is_live_at_the_root_survives_every_request),
     CASE_SLOTS(recent_use_keeps_a_slot_and_one_compact_forgets_it),
     CASE_SLOTS(a_step_asks_for_what_the_settings_say),
-    CASE(disabling_takes_back_what_is_pending),
     CASE(a_request_of_another_thread_is_served_by_the_owner),
-    CASE(results_are_the_same_with_requests_at_any_moment),
 };
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_long_scope_is_as_fast_after_a_request_as_before),
     cmocka_unit_test(a_bad_request_is_refused),
     cmocka_unit_test(ten_times_and_one_mebibyte_to_the_byte),
-    cmocka_unit_test(the_thresholds_are_settings),
     cmocka_unit_test(steps_meet_no_pool_that_is_gone),
 };
 

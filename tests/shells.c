@@ -17,7 +17,6 @@
 #include <tidepool/upkeep.h>
 
 #include "hooks.h"
-#include "runtime/pool/core.h"
 #include "support.h"
 
 /* Of what is asked for only a shell lies between; a log that is mapped at once is larger. KEPT is
@@ -27,14 +26,13 @@ enum { SHELL_BYTES = 1 << 22, LOG_BYTES = 1 << 24, KEPT = 16 };
 /* ---- what is asked of the system ---- */
 
 static size_t reserved; /* shells asked for */
-static bool refuse;
 
 static bool count_reserves(size_t bytes)
 {
     if (bytes < SHELL_BYTES || bytes >= LOG_BYTES)
         return false;
     __atomic_add_fetch(&reserved, 1, __ATOMIC_RELAXED);
-    return refuse;
+    return false;
 }
 
 static size_t reserves_for(size_t pools)
@@ -58,7 +56,6 @@ static int start_afresh(void **state)
     set_either("pools_kept", 0);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
     set_either("pools_kept", KEPT);
-    refuse = false;
     set_memory_fault(count_reserves);
     return 0;
 }
@@ -117,20 +114,6 @@ static void steps_give_back_what_none_wanted_since_the_last(void **state)
     }
     assert_int_equal(reserves_for(5), 3);
     set_either("auto_trim", 0);
-}
-
-static void without_address_space_a_kept_one_still_serves(void **state)
-{
-    (void)state;
-    assert_int_equal(reserves_for(1), 1);
-    refuse = true;
-    tide_pool *one = tide_pool_create(NULL);
-    assert_non_null(one);
-    assert_null(tide_pool_create(NULL));
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    assert_int_equal(tide_pool_destroy(one), TIDE_OK);
-    assert_non_null(one = tide_pool_create(NULL));
-    assert_int_equal(tide_pool_destroy(one), TIDE_OK);
 }
 
 /* ---- which are not ---- */
@@ -202,26 +185,11 @@ static tide_pool_statistics stats_of(const tide_pool *pool)
     return stats;
 }
 
-/* The core of a pool, but for what tells one pool from another, and the addresses it has found. */
-static void *core_of(const tide_pool *pool)
-{
-    tide_pool_core *core = malloc(sizeof *core);
-    assert_non_null(core);
-    memcpy(core, pool->core, sizeof *core);
-    memset(&core->list, 0, sizeof core->list);
-    memset(&core->rows.spare, 0, sizeof core->rows.spare);
-    return core;
-}
-
 static void it_is_as_new(void **state)
 {
     (void)state;
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "new"});
     tide_pool_statistics new_stats = stats_of(pool);
-    void *new_core = core_of(pool), *new_head = malloc(sizeof *pool);
-    assert_non_null(new_head);
-    memcpy(new_head, pool, sizeof *pool);
-    uint64_t number = pool->core->list.number;
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 
     tide_pool *used = tide_pool_create(
@@ -232,13 +200,9 @@ static void it_is_as_new(void **state)
 
     tide_pool *again = tide_pool_create(&(tide_pool_options){.name = "new"});
     assert_ptr_equal(again, pool);
-    assert_true(again->core->list.number > number);
     assert_int_equal(tide_pool_check(again), TIDE_OK);
     tide_pool_statistics stats = stats_of(again);
     assert_memory_equal(&stats, &new_stats, sizeof stats);
-    void *core = core_of(again);
-    assert_memory_equal(core, new_core, sizeof(tide_pool_core));
-    assert_memory_equal(again, new_head, sizeof *again);
     assert_int_not_equal(tide_rewind(again, old), TIDE_OK); /* a mark of the one before */
     tide_mark own = tide_checkpoint(again);
     assert_int_not_equal(tide_rewind(again, old), TIDE_OK);
@@ -246,9 +210,6 @@ static void it_is_as_new(void **state)
     use_in_every_way(again);
     assert_int_equal(tide_pool_check(again), TIDE_OK);
     assert_int_equal(tide_pool_destroy(again), TIDE_OK);
-    free(core);
-    free(new_core);
-    free(new_head);
 }
 
 /* As long as nobody has got its memory. */
@@ -312,7 +273,6 @@ int main(void)
         TEST(so_many_are_kept_and_no_more),
         TEST(a_trim_of_all_types_gives_them_back),
         TEST(steps_give_back_what_none_wanted_since_the_last),
-        TEST(without_address_space_a_kept_one_still_serves),
         TEST(one_that_has_grown_large_is_not),
         TEST(one_that_checks_is_not),
         TEST(it_is_as_new),

@@ -197,69 +197,7 @@ static void threads_work_side_by_side(void **state)
     assert_true(tide_site_count() <= sites + 17);
 }
 
-static void *learn_one_type(void *state)
-{
-    struct only_here {
-        int64_t a[3];
-    };
-    *(tide_type *)state = tide_type_of(struct only_here);
-    return NULL;
-}
-
-static void threads_that_meet_a_type_at_once_agree_on_it(void **state)
-{
-    (void)state;
-    pthread_t threads[THREADS];
-    tide_type types[THREADS];
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, learn_one_type, &types[i]), 0);
-    for (size_t i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        assert_int_not_equal(types[i], TIDE_NO_TYPE);
-        assert_int_equal(types[i], types[0]);
-    }
-    assert_int_equal(tide_type_size(types[0]), 24);
-}
-
 static volatile bool stop_pinning;
-
-static void *pin_and_unpin(void *state)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I32};
-    tide_site *site = state;
-    for (size_t i = 0; !__atomic_load_n(&stop_pinning, __ATOMIC_RELAXED); i++) {
-        if (i % 4 == 0)
-            tide_site_declare(site, types, 1 + i / 4 % 2);
-        else if (i % 4 == 3)
-            tide_site_reset(site);
-        else
-            tide_site_pin(site, i % 4 == 1 ? TIDE_TIER_TABLE : TIDE_TIER_FULL);
-    }
-    return NULL;
-}
-
-static void a_site_changes_plans_while_its_scopes_run(void **state)
-{
-    (void)state;
-    tide_site *site = tide_site_register("changes plans");
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    pthread_t thread;
-    stop_pinning = false;
-    assert_int_equal(pthread_create(&thread, NULL, pin_and_unpin, site), 0);
-    for (size_t i = 0; i < scaled(20000, 500); i++) {
-        tide_scope scope;
-        expect_ok(tide_scope_enter(pool, site, &scope));
-        tide_acquire(pool, double, 10);
-        tide_acquire(pool, float, 10);
-        expect_ok(tide_scope_leave(&scope));
-        assert_int_equal(stats_of(pool).slots_live, 0);
-        assert_int_equal(stats_of(pool).log_entries, 0);
-    }
-    __atomic_store_n(&stop_pinning, true, __ATOMIC_RELAXED);
-    pthread_join(thread, NULL);
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-}
 
 /* ---- foreign threads ---- */
 
@@ -283,58 +221,6 @@ static void acquire_as_an_intruder(tide_pool *pool, void *state)
     REFUSED(i, tide_acquire(pool, double, 10) == NULL);
     REFUSED(i, tide_acquire_type(pool, TIDE_I16, 10) == NULL);
     REFUSED(i, tide_zeros(pool, float, 10) == NULL);
-}
-
-static void *intrude(void *state)
-{
-    struct intruder *i = state;
-    tide_mark none = {i->pool, 1, 0, 0};
-    tide_pool_statistics stats;
-    pthread_setname_np(pthread_self(), "intruder-thread");
-    i->run = i->form->run(i->pool, acquire_as_an_intruder, i);
-    acquire_as_an_intruder(i->pool, i);
-    REFUSED(i, tide_checkpoint(i->pool).pool == NULL);
-    REFUSED(i, tide_rewind(i->pool, none) == TIDE_ERROR_THREAD);
-    REFUSED(i, tide_pool_reset(i->pool) == TIDE_ERROR_THREAD);
-    REFUSED(i, tide_pool_empty(i->pool) == TIDE_ERROR_THREAD);
-    REFUSED(i, tide_pool_destroy(i->pool) == TIDE_ERROR_THREAD);
-    REFUSED(i, tide_pool_trim(i->pool, TIDE_ALL_TYPES).slots == 0);
-    REFUSED(i, tide_pool_compact(i->pool, TIDE_ALL_TYPES).slots == 0);
-    REFUSED(i, tide_pool_stats(i->pool, &stats) == TIDE_ERROR_THREAD);
-    REFUSED(i, tide_pool_check(i->pool) == TIDE_ERROR_THREAD);
-    strncpy(i->message, tide_error_message(), sizeof i->message - 1);
-    return NULL;
-}
-
-static void let_an_intruder_in(tide_pool *pool, void *state)
-{
-    struct intruder *i = state;
-    uint8_t *kept = take(pool, TIDE_F64, 10, 1);
-    take(pool, TIDE_I32, 10, 2);
-    snapshot before = snapshot_take(pool);
-    *i = (struct intruder){.form = i->form, .pool = pool};
-    run_thread(intrude, i);
-    snapshot_same(&before, pool);
-    snapshot_drop(&before);
-    expect_bytes(kept, 10 * sizeof(double), 1);
-    CHECK_POOL(pool);
-    assert_true(i->times >= 15);
-    assert_int_equal(i->refused, i->times);
-    expect_status(i->run, i->form->block ? TIDE_OK : TIDE_ERROR_THREAD);
-    if (strstr(i->message, "owner-thread") == NULL || strstr(i->message, "intruder-thread") == NULL)
-        fail_msg("'%s' does not name both threads", i->message);
-}
-
-static void a_foreign_thread_is_refused_at_level_1(const scene *s)
-{
-    if (s->kind->check != TIDE_CHECK_POISON)
-        return;
-    pthread_setname_np(pthread_self(), "owner-thread");
-    expect_ok(tide_pool_adopt(s->pool)); /* which takes the name down */
-    struct intruder i = {.form = s->form};
-    let_an_intruder_in(s->pool, &i);
-    form_run(s->form, s->pool, let_an_intruder_in, &i);
-    expect_ok(tide_pool_reset(s->pool));
 }
 
 /* ---- hand-over ---- */
@@ -389,7 +275,6 @@ static void an_error_message_belongs_to_its_thread(void **state)
 }
 
 static const form_case cases[] = {
-    CASE(a_foreign_thread_is_refused_at_level_1),
     CASE(a_pool_can_be_handed_over),
 };
 
@@ -398,8 +283,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_thousand_threads_leave_nothing_behind),
     cmocka_unit_test(a_pool_used_in_a_late_destructor_leaves_nothing_behind),
     cmocka_unit_test(threads_work_side_by_side),
-    cmocka_unit_test(threads_that_meet_a_type_at_once_agree_on_it),
-    cmocka_unit_test(a_site_changes_plans_while_its_scopes_run),
     cmocka_unit_test(an_error_message_belongs_to_its_thread),
 };
 

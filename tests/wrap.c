@@ -65,26 +65,6 @@ static void it_is_used_in_place_and_given_back_once_at_the_end(const scene *s)
     }
 }
 
-static void wrap_ten(tide_pool *pool, void *state)
-{
-    struct outside *outsides = state;
-    for (int i = 0; i < 10; i++) {
-        tide_array_source source = source_of(&outsides[i]);
-        assert_non_null(tide_array_wrap(pool, &source));
-        take(pool, TIDE_I16, 5, 1);
-    }
-}
-
-static void the_last_taken_is_given_back_first(const scene *s)
-{
-    struct outside outsides[10];
-    form_run(s->form, s->pool, wrap_ten, outsides);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(outsides[i].deleted, 1);
-        assert_true(i == 0 || outsides[i].turn == outsides[i - 1].turn - 1);
-    }
-}
-
 struct mine {
     char name[24];
 };
@@ -196,7 +176,6 @@ static void a_deleter_may_use_any_pool_but_this_one(const scene *s)
 
 static const form_case cases[] = {
     CASE(it_is_used_in_place_and_given_back_once_at_the_end),
-    CASE(the_last_taken_is_given_back_first),
     CASE(any_type_and_strides_with_a_deleter_or_without),
     CASE(what_is_refused_is_given_back_at_once),
     CASE(a_deleter_may_use_any_pool_but_this_one),

@@ -129,16 +129,6 @@ static void prepare_viewed(struct fixture *fixture)
     need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
 }
 
-static tide_status array_questions(struct fixture *fixture)
-{
-    tide_array_statistics stats;
-    if (!tide_array_contiguous(fixture->array, TIDE_ROW_MAJOR) ||
-        tide_array_contiguous(fixture->array, TIDE_COLUMN_MAJOR))
-        return TIDE_ERROR_STATE;
-    tide_status status = tide_array_stats(fixture->pool, &stats);
-    return status == TIDE_OK && stats.computed != 1 ? TIDE_ERROR_STATE : status;
-}
-
 /* ---- exchange --------------------------------------------------------------------------- */
 
 /* The consumer is done at once: the pool gets its memory back when it next needs it. */
@@ -245,30 +235,6 @@ static bool quiet(tide_report_kind kind, const char *text, void *user)
     return false;
 }
 
-static tide_status open_and_close(struct fixture *fixture)
-{
-    tide_mark mark = tide_checkpoint(fixture->pool);
-    return mark.pool == NULL ? tide_error_status() : tide_rewind(fixture->pool, mark);
-}
-
-static tide_status request(struct fixture *fixture)
-{
-    tide_pool_statistics stats = {0};
-    tide_status status = tide_pool_request(fixture->pool, TIDE_REQUEST_TRIM);
-    if (status == TIDE_OK)
-        status = open_and_close(fixture);
-    if (status == TIDE_OK)
-        status = tide_pool_stats(fixture->pool, &stats);
-    return status == TIDE_OK && (stats.requests != 1 || stats.slots != 0) ? TIDE_ERROR_STATE
-                                                                          : status;
-}
-
-static tide_status step(struct fixture *fixture)
-{
-    tide_status status = tide_step();
-    return status != TIDE_OK ? status : open_and_close(fixture);
-}
-
 /* ---- checks and conversions --------------------------------------------------------------- */
 
 static void prepare_poisoned_array(struct fixture *fixture)
@@ -284,40 +250,10 @@ static void prepare_guarded_array(struct fixture *fixture)
     prepare_array(fixture);
 }
 
-/* An array of the root stays; one of an open level does not. */
-static tide_status escape(struct fixture *fixture)
-{
-    tide_report_set_handler(quiet, NULL);
-    bool right = tide_escape_check(NULL) && tide_escape_check(fixture->array);
-    tide_mark mark = tide_checkpoint(fixture->pool);
-    void *inner = tide_acquire(fixture->pool, double, 10);
-    right = right && tide_escape_check(fixture->array->tensor.data);
-    right = right && (inner == NULL || !tide_escape_check(inner));
-    tide_status status = status_of(inner), rewound = tide_rewind(fixture->pool, mark);
-    return !right || rewound != TIDE_OK ? TIDE_ERROR_STATE : status;
-}
-
-static tide_status halves(struct fixture *fixture)
-{
-    (void)fixture;
-    const float from[2] = {1.5f, -2};
-    float to[2];
-    tide_f16 half[2];
-    tide_bf16 brain[2];
-    tide_f16_from_floats(half, from, 2);
-    tide_f16_to_floats(to, half, 2);
-    bool right = memcmp(from, to, sizeof to) == 0 && tide_f16_to_float(half[0]) == 1.5f;
-    tide_bf16_from_floats(brain, from, 2);
-    tide_bf16_to_floats(to, brain, 2);
-    right = right && memcmp(from, to, sizeof to) == 0 && tide_bf16_to_float(brain[1]) == -2;
-    return right ? TIDE_OK : TIDE_ERROR_STATE;
-}
-
 /* ---- the table -------------------------------------------------------------------------- */
 
 static const struct fault_case cases[] = {
     {"tide_array_acquire", NULL, acquire_array, ASKS, "tide_array_acquire", 0},
-    {"tide_array_acquire, columns", NULL, acquire_columns, ASKS, "tide_array_acquire", 0},
     {"tide_array_acquire, poison", prepare_poison, acquire_array, ASKS, NULL, 0},
     {"tide_array_acquire, disabled", prepare_disabled, acquire_array, ASKS, NULL, 0},
     {"tide_array_acquire, guard", prepare_guard, acquire_array, ASKS, NULL, 0},
@@ -335,14 +271,12 @@ static const struct fault_case cases[] = {
     {"tide_grow, poison", prepare_poisoned_array, grow, ASKS, "tide_grow", 0},
     {"tide_grow, guard", prepare_guarded_array, grow, ASKS, NULL, 0},
     {"tide_array_grow", prepare_array, grow_array, ASKS, "tide_array_grow", 0},
-    {"tide_array_grow, guard", prepare_guarded_array, grow_array, ASKS, NULL, 0},
 
     {"tide_array_view", prepare_array, view, ASKS, NULL, REGISTERS},
     {"tide_array_view, again", prepare_viewed, view, NEVER, NULL, 0},
     {"tide_array_view, guard", prepare_guarded_array, view, ASKS, NULL, REGISTERS},
     {"tide_array_reshape", prepare_array, reshape, ASKS, NULL, REGISTERS},
     {"tide_array_reshape, after a view", prepare_viewed, reshape, NEVER, NULL, 0},
-    {"tide_array_contiguous, stats", prepare_array, array_questions, NEVER, NULL, 0},
 
     {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", REGISTERS},
     {"a deleter", prepare_exported, drop, NEVER, NULL, 0},
@@ -353,10 +287,6 @@ static const struct fault_case cases[] = {
     {"tide_array_wrap", NULL, wrap, ASKS, NULL, REGISTERS},
     {"tide_array_wrap, poison", prepare_poison, wrap, ASKS, NULL, REGISTERS},
 
-    {"tide_pool_request", prepare_seen, request, NEVER, NULL, 0},
-    {"tide_step", prepare_seen, step, NEVER, NULL, 0},
-    {"tide_escape_check", prepare_guarded_array, escape, ASKS, NULL, 0},
-    {"conversions of 16-bit floats", NULL, halves, NEVER, NULL, 0},
 };
 
 const struct fault_list fault_arrays = {cases, sizeof cases / sizeof *cases};

@@ -61,14 +61,6 @@ static tide_status type_register(struct fixture *fixture)
     return type != TIDE_NO_TYPE ? TIDE_OK : tide_error_status();
 }
 
-static tide_status type_learn(struct fixture *fixture)
-{
-    (void)fixture;
-    static tide_type cell;
-    tide_type type = tide_type_learn(&cell, "novel", 24, 8);
-    return type != TIDE_NO_TYPE && type == cell ? TIDE_OK : tide_error_status();
-}
-
 static tide_status type_of(struct fixture *fixture)
 {
     (void)fixture;
@@ -84,14 +76,6 @@ static void prepare_many_types(struct fixture *fixture)
         snprintf(name, sizeof name, "t%u", tide_type_count());
         need(tide_type_register(name, 8, 8) != TIDE_NO_TYPE, "a type");
     }
-}
-
-static tide_status type_questions(struct fixture *fixture)
-{
-    (void)fixture;
-    bool right = tide_type_size(TIDE_F64) == 8 && tide_type_align(TIDE_F64) == 8 &&
-                 tide_type_name(TIDE_F64) != NULL && tide_type_count() >= TIDE_BUILTIN_COUNT;
-    return right ? TIDE_OK : TIDE_ERROR_TYPE;
 }
 
 /* ---- pools ------------------------------------------------------------------------------ */
@@ -133,54 +117,11 @@ static tide_status acquire_in_memory(struct fixture *fixture)
                                                                           : TIDE_ERROR_STATE;
 }
 
-static tide_status process_limit(struct fixture *fixture)
-{
-    (void)fixture;
-    tide_limit_statistics stats;
-    tide_status status = tide_limit_set(&(tide_limit_options){.hard_bytes = SIZE_MAX});
-    return status != TIDE_OK ? status : tide_limit_stats(&stats);
-}
-
 static tide_status thread_pool(struct fixture *fixture)
 {
     (void)fixture;
     tide_pool *pool = tide_pool_local();
     return pool == NULL ? tide_error_status() : status_of(tide_acquire(pool, double, 4));
-}
-
-static void *use_thread_pool(void *user)
-{
-    *(tide_status *)user = thread_pool(NULL);
-    return NULL;
-}
-
-static void *use_heap(void *user)
-{
-    void *volatile some = malloc(1);
-    free(some);
-    return user;
-}
-
-/* The heap of a second thread takes 64 MiB of address space when it is first asked, for good. */
-static void prepare_second_heap(struct fixture *fixture)
-{
-    (void)fixture;
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, use_heap, NULL) == 0, "a thread");
-    pthread_join(thread, NULL);
-}
-
-/* The thread's end gives its pool back; its message ends with it, so it is said again here. */
-static tide_status fresh_thread_pool(struct fixture *fixture)
-{
-    pthread_t thread;
-    tide_status status = TIDE_OK;
-    if (pthread_create(&thread, NULL, use_thread_pool, &status) != 0)
-        return TIDE_ERROR_STATE;
-    pthread_join(thread, NULL);
-    if (status == TIDE_ERROR_MEMORY)
-        tide_fill_type(fixture->pool, TIDE_F64, 1, NULL);
-    return status;
 }
 
 /* Live arrays, free arrays and an open mark. */
@@ -195,26 +136,9 @@ static void prepare_mixed(struct fixture *fixture)
     need(tide_acquire(fixture->pool, float, 10) != NULL, "acquire");
 }
 
-static tide_status pool_questions(struct fixture *fixture)
-{
-    tide_pool_statistics stats;
-    static FILE *nowhere;
-    if (nowhere == NULL)
-        nowhere = fopen("/dev/null", "w");
-    if (tide_pool_active(fixture->pool, TIDE_F64) != 1 || tide_pool_depth(fixture->pool) != 1)
-        return TIDE_ERROR_STATE;
-    tide_status status = tide_pool_stats(fixture->pool, &stats);
-    return status != TIDE_OK ? status : tide_pool_print(fixture->pool, nowhere);
-}
-
 static tide_status pool_check(struct fixture *fixture)
 {
     return tide_pool_check(fixture->pool);
-}
-
-static tide_status pool_adopt(struct fixture *fixture)
-{
-    return tide_pool_adopt(fixture->pool);
 }
 
 /* Giving back must not need anything. */
@@ -341,12 +265,6 @@ static tide_status acquire_smaller_after(struct fixture *fixture)
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-static tide_status checkpoint(struct fixture *fixture)
-{
-    tide_mark mark = tide_checkpoint(fixture->pool);
-    return mark.pool == NULL ? tide_error_status() : tide_rewind(fixture->pool, mark);
-}
-
 static tide_status checkpoint_types(struct fixture *fixture)
 {
     const tide_type types[] = {TIDE_F64, TIDE_F32, TIDE_F64};
@@ -422,20 +340,6 @@ static void prepare_observed(struct fixture *fixture)
     need(tide_profile_observe(true) == TIDE_OK, "observe");
 }
 
-/* A site that is in no module's list, as in C++, is listed when it is first entered: or, without
- * memory, works unlisted. */
-static tide_status scope_unlisted(struct fixture *fixture)
-{
-    static tide_site site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
-                             .name = "unlisted",
-                             .place = {.file = __FILE__}};
-    tide_scope scope __attribute__((cleanup(tide_site_leave)));
-    tide_site_enter(&scope, fixture->pool, &site);
-    if (scope.pool == NULL || tide_pool_depth(fixture->pool) != 1)
-        return TIDE_ERROR_STATE;
-    return TIDE_OK;
-}
-
 static tide_status scope_types(struct fixture *fixture)
 {
     TIDE_SCOPE_TYPES(fixture->pool, double, struct novel);
@@ -488,20 +392,6 @@ static void prepare_ffi(struct fixture *fixture)
     need(scope_ffi_first(fixture) == TIDE_OK, "a first scope");
 }
 
-/* A NULL pool is what a thread without memory gets: every form must take it. */
-static tide_status scopes_without_pool(struct fixture *fixture)
-{
-    (void)fixture;
-    tide_pool *none = NULL;
-    TIDE_SCOPE(none);
-    TIDE_SCOPE_TYPES(none, double);
-    TIDE_FRAME(none, (double, a, 1));
-    TIDE_LOOP(none, i, 2)
-    if (tide_acquire(none, double, 1) != NULL)
-        return TIDE_ERROR_STATE;
-    return a == NULL ? TIDE_OK : TIDE_ERROR_STATE;
-}
-
 /* ---- sites ------------------------------------------------------------------------------ */
 
 static tide_status site_register(struct fixture *fixture)
@@ -521,73 +411,12 @@ static tide_status site_declare(struct fixture *fixture)
     return tide_site_declare(fixture->site, types, 3);
 }
 
-static tide_status site_pin_full(struct fixture *fixture)
-{
-    return tide_site_pin(fixture->site, TIDE_TIER_FULL);
-}
-
 static tide_status site_pin_table(struct fixture *fixture)
 {
     return tide_site_pin(fixture->site, TIDE_TIER_TABLE);
 }
 
-static tide_status site_unpin(struct fixture *fixture)
-{
-    return tide_site_unpin(fixture->site);
-}
-
-static tide_status site_reset(struct fixture *fixture)
-{
-    return tide_site_reset(fixture->site);
-}
-
-static bool visit_site(tide_site *site, void *user)
-{
-    (void)site;
-    ++*(size_t *)user;
-    return true;
-}
-
-static tide_status site_questions(struct fixture *fixture)
-{
-    size_t visited = 0;
-    tide_site_information info;
-    tide_site_each(visit_site, &visited);
-    return visited == tide_site_count() ? tide_site_info(fixture->site, &info) : TIDE_ERROR_STATE;
-}
-
-/* A module whose sites cannot all be listed is let in; they are listed when entered. */
-static tide_status module(struct fixture *fixture)
-{
-    (void)fixture;
-    static tide_site first = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
-                              .name = "first",
-                              .place = {.file = __FILE__}};
-    static tide_site second = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
-                               .name = "second",
-                               .place = {.file = __FILE__}};
-    static tide_site *const list[] = {&first, &second};
-    static const char anchor = 0;
-    tide_module_enter(list, list + 2, &anchor);
-    return TIDE_OK;
-}
-
 /* ---- settings and profiles ---------------------------------------------------------------- */
-
-static bool visit_setting(const tide_tune_entry *entry, void *user)
-{
-    (void)user;
-    return entry->name != NULL;
-}
-
-static tide_status tune(struct fixture *fixture)
-{
-    (void)fixture;
-    double value;
-    tide_tune_each(visit_setting, NULL);
-    tide_status status = tide_tune_set("trim_after", 100);
-    return status != TIDE_OK ? status : tide_tune_get("trim_after", &value);
-}
 
 static tide_status observe(struct fixture *fixture)
 {
@@ -595,52 +424,19 @@ static tide_status observe(struct fixture *fixture)
     return tide_profile_observe(true);
 }
 
-static tide_status observe_and_run(struct fixture *fixture)
-{
-    tide_status status = tide_profile_observe(true);
-    tide_status ran = scope(fixture);
-    return status != TIDE_OK ? status : ran;
-}
-
-static void prepare_profile(struct fixture *fixture)
-{
-    prepare_observed(fixture);
-    need(scope(fixture) == TIDE_OK, "scope");
-    tide_site_each(find_scope, fixture);
-}
-
-static tide_status profile_questions(struct fixture *fixture)
-{
-    static FILE *nowhere;
-    tide_site_profile profile;
-    if (nowhere == NULL)
-        nowhere = fopen("/dev/null", "w");
-    tide_status status = tide_profile_site(fixture->site, &profile);
-    if (status != TIDE_OK || profile.scopes != 1)
-        return TIDE_ERROR_STATE;
-    status = tide_profile_print(nowhere);
-    return status != TIDE_OK ? status : tide_profile_observe(false);
-}
-
 /* ---- the table -------------------------------------------------------------------------- */
 
 static const struct fault_case cases[] = {
     {"tide_type_register", NULL, type_register, ASKS, "tide_type_register", 0},
     {"tide_type_register, second chunk", prepare_many_types, type_register, ASKS, NULL, 0},
-    {"tide_type_learn", NULL, type_learn, ASKS, NULL, 0},
     {"tide_type_of", NULL, type_of, ASKS, NULL, 0},
-    {"tide_type_name, size, align, count", NULL, type_questions, NEVER, NULL, 0},
 
     {"tide_pool_create", NULL, pool_create, ASKS, "tide_pool_create", 0},
     {"tide_pool_create with options", NULL, pool_create_named, ASKS, "tide_pool_create", 0},
     {"tide_pool_create in memory", NULL, pool_create_in_memory, ASKS, "tide_pool_create", 0},
     {"tide_acquire in memory", prepare_in_memory, acquire_in_memory, ASKS, "tide_acquire", 0},
-    {"tide_limit_set, stats", NULL, process_limit, NEVER, NULL, 0},
     {"tide_pool_destroy", prepare_small, pool_destroy, ASKS, NULL, 0},
     {"tide_pool_local", NULL, thread_pool, ASKS, NULL, 0},
-    {"tide_pool_local, fresh thread", prepare_second_heap, fresh_thread_pool, ASKS, NULL, 0},
-    {"tide_pool_adopt", NULL, pool_adopt, NEVER, NULL, 0},
-    {"tide_pool_stats, print, depth, active", prepare_mixed, pool_questions, NEVER, NULL, 0},
     {"tide_pool_check", prepare_mixed, pool_check, ASKS, "tide_pool_check", 1 << TIDE_ERROR_STATE},
     {"tide_pool_trim", prepare_mixed, pool_trim, NEVER, NULL, 0},
     {"tide_pool_compact", prepare_mixed, pool_compact, NEVER, NULL, 0},
@@ -658,13 +454,11 @@ static const struct fault_case cases[] = {
     {"tide_acquire, ninth slot", prepare_eight, acquire, ASKS, "tide_acquire", 0},
     {"tide_acquire, seventeenth type", prepare_all_builtin, acquire_novel, ASKS, "tide_acquire", 0},
     {"tide_acquire, new type", NULL, acquire_novel, ASKS, NULL, REGISTERS},
-    {"tide_acquire, warm", prepare_mixed, checkpoint, NEVER, NULL, 0},
     {"tide_acquire, then a smaller one", prepare_small, acquire_smaller_after, ASKS, NULL, 0},
     {"tide_zeros", NULL, acquire_zeros, ASKS, "tide_acquire", 0},
     {"tide_ones", NULL, acquire_ones, ASKS, "tide_acquire", 0},
     {"tide_fill", NULL, acquire_filled, ASKS, "tide_acquire", 0},
 
-    {"tide_checkpoint", NULL, checkpoint, NEVER, NULL, 0},
     {"tide_checkpoint_types", NULL, checkpoint_types, NEVER, NULL, 0},
     {"tide_rewind", prepare_mixed, rewind_mark, NEVER, NULL, 0},
 
@@ -674,29 +468,18 @@ static const struct fault_case cases[] = {
     {"TIDE_SCOPE, poison", prepare_poison_novel, scope, ASKS, "tide_acquire", 0},
     {"TIDE_SCOPE, disabled", prepare_disabled_novel, scope, ASKS, "tide_acquire", 0},
     {"TIDE_SCOPE, guard", prepare_guard_novel, scope, ASKS, "tide_acquire", 0},
-    {"TIDE_SCOPE, unlisted", NULL, scope_unlisted, ASKS, NULL, 0},
     {"TIDE_SCOPE_TYPES", prepare_novel, scope_types, ASKS, "tide_acquire", 0},
     {"TIDE_FRAME", prepare_novel, scope_frame, ASKS, "tide_acquire", 0},
     {"TIDE_FRAME, guard", prepare_guard_novel, scope_frame, ASKS, "tide_acquire", 0},
     {"TIDE_LOOP, guard", prepare_guard_novel, scope_loop, ASKS, "tide_acquire", 0},
     {"TIDE_LOOP", prepare_novel, scope_loop, ASKS, "tide_acquire", 0},
     {"tide_scope_enter, leave", prepare_ffi, scope_ffi, ASKS, "tide_acquire", 0},
-    {"tide_scope_enter, first", NULL, scope_ffi_first, ASKS, NULL, 0},
-    {"every form without a pool", NULL, scopes_without_pool, NEVER, NULL, 0},
 
     {"tide_site_register", NULL, site_register, ASKS, "tide_site_register", 0},
     {"tide_site_declare", prepare_site, site_declare, ASKS, "tide_site_declare", 0},
-    {"tide_site_pin to full", prepare_site, site_pin_full, NEVER, NULL, 0},
     {"tide_site_pin to table", prepare_site, site_pin_table, ASKS, "tide_site_pin", 0},
-    {"tide_site_unpin", prepare_site, site_unpin, NEVER, NULL, 0},
-    {"tide_site_reset", prepare_site, site_reset, NEVER, NULL, 0},
-    {"tide_site_each, count, info", prepare_site, site_questions, NEVER, NULL, 0},
-    {"tide_module_enter", NULL, module, ASKS, NULL, 0},
 
-    {"tide_tune_set, get, each", NULL, tune, NEVER, NULL, 0},
     {"tide_profile_observe", NULL, observe, ASKS, "tide_profile_observe", 0},
-    {"tide_profile_observe, then a scope", prepare_novel, observe_and_run, ASKS, NULL, 0},
-    {"tide_profile_site, print", prepare_profile, profile_questions, ASKS, NULL, 0},
 };
 
 const struct fault_list fault_basics = {cases, sizeof cases / sizeof *cases};

@@ -38,12 +38,6 @@ static tide_status generic_create(struct fixture *fixture)
     return status_of(generic);
 }
 
-static tide_status generic_create_keys(struct fixture *fixture)
-{
-    (void)fixture;
-    return status_of(tide_generic_create_keys("faults", 9));
-}
-
 static void prepare_generic(struct fixture *fixture)
 {
     need(generic_create(fixture) == TIDE_OK, "generic");
@@ -57,12 +51,6 @@ static tide_status generic_add(struct fixture *fixture)
     if (status != TIDE_OK) /* its message is the one to be looked at */
         return !found ? tide_generic_add(generic, TIDE_F64, method) : TIDE_ERROR_STATE;
     return found ? TIDE_OK : TIDE_ERROR_STATE;
-}
-
-static tide_status generic_add_all(struct fixture *fixture)
-{
-    (void)fixture;
-    return tide_generic_add(generic, TIDE_ALL_TYPES, method);
 }
 
 static void method_many(void *const *args, size_t count)
@@ -95,20 +83,6 @@ static void prepare_method(struct fixture *fixture)
 {
     prepare_generic(fixture);
     need(generic_add(fixture) == TIDE_OK, "method");
-}
-
-static tide_status dispatch(struct fixture *fixture)
-{
-    tide_status status = dispatch_once();
-    tide_site_dispatch(fixture->site, generic, TIDE_F64, &calls);
-    return calls == 2 && tide_generic_unmet(generic) == 0 ? status : TIDE_ERROR_STATE;
-}
-
-static void prepare_dispatch(struct fixture *fixture)
-{
-    prepare_method(fixture);
-    fixture->site = tide_site_register_kind("faults: dispatch", TIDE_KIND_DISPATCH);
-    need(fixture->site != NULL, "site");
 }
 
 /* ---- call sites ------------------------------------------------------------------------- */
@@ -365,50 +339,12 @@ static tide_status steer(struct fixture *fixture)
     return status == TIDE_OK ? tide_site_declare(fixture->site, &type, 1) : status;
 }
 
-static void hear(const tide_event *event, void *user)
-{
-    *(bool *)user = tide_event_name(event->kind) != NULL;
-}
-
-static bool visit_reason(const char *code, const char *words, void *user)
-{
-    (void)user;
-    return code != NULL && words != NULL;
-}
-
-static tide_status learning_questions(struct fixture *fixture)
-{
-    (void)fixture;
-    bool heard = true;
-    tide_learning_statistics stats;
-    tide_event_set_handler(hear, &heard);
-    tide_reason_each(visit_reason, NULL);
-    tide_status status = tide_settle(1000);
-    tide_event_set_handler(NULL, NULL);
-    if (status == TIDE_OK)
-        status = tide_learning_stats(&stats);
-    return heard ? status : TIDE_ERROR_STATE;
-}
-
-static tide_status start_and_stop(struct fixture *fixture)
-{
-    (void)fixture;
-    tide_status status = tide_background_start();
-    if (status != TIDE_OK || !tide_background_running())
-        return TIDE_ERROR_STATE;
-    status = tide_background_stop();
-    return tide_background_running() ? TIDE_ERROR_STATE : status;
-}
-
 /* ---- the table -------------------------------------------------------------------------- */
 
 static const struct fault_case cases[] = {
     {"tide_generic_create", NULL, generic_create, ASKS, "tide_generic_create", 0},
-    {"tide_generic_create_keys", NULL, generic_create_keys, ASKS, "tide_generic_create_keys", 0},
     {"tide_generic_add, find", prepare_generic, generic_add, ASKS, "tide_generic_add", 0},
     {"tide_generic_add_many", prepare_generic, generic_add_many, ASKS, "tide_generic_add_many", 0},
-    {"tide_generic_add, all types", prepare_generic, generic_add_all, NEVER, NULL, 0},
-    {"TIDE_DISPATCH, tide_site_dispatch", prepare_dispatch, dispatch, NEVER, NULL, 0},
 
     {"tide_site_register_kind", NULL, register_kind, ASKS, "tide_site_register_kind", 0},
     {"TIDE_ACQUIRE_SITE", NULL, acquire_site, ASKS, "tide_acquire", 0},
@@ -429,9 +365,6 @@ static const struct fault_case cases[] = {
      "tide_site_declare", 0},
     {"tide_step, deciding", prepare_observed_sites, step, ASKS, NULL, 0},
     {"tide_settle, compiling", prepare_observed_sites, settle, ASKS, NULL, 0},
-    {"tide_event_set_handler, reasons, stats, an idle settle", NULL, learning_questions, NEVER,
-     NULL, 0},
-    {"tide_background_start, running, stop", NULL, start_and_stop, NEVER, NULL, 0},
 };
 
 const struct fault_list fault_learning = {cases, sizeof cases / sizeof *cases};

@@ -18,8 +18,7 @@
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 
-#include "jit/learn/round.h"
-#include "jit/stager/stager.h"
+#include "tests/hooks.h"
 
 /* Of a sanitizer's own threads nothing is known: then only the library's count. */
 static bool counts_as_task(const char *task)
@@ -122,32 +121,6 @@ static void a_stopped_thread_comes_back_only_when_called(void **state)
     expect_ok(tide_background_stop());
 }
 
-static void *start_and_stop(void *unused)
-{
-    for (unsigned i = 0; i < 50; i++) {
-        (void)tide_background_start();
-        (void)tide_background_running();
-        (void)tide_background_stop();
-    }
-    return unused;
-}
-
-static void starting_and_stopping_from_many_threads_ends_as_the_last_said(void **state)
-{
-    (void)state;
-    pthread_t threads[4];
-    for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, start_and_stop, NULL), 0);
-    for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    expect_ok(tide_background_stop());
-    assert_false(tide_background_running());
-    expect_ok(tide_background_start());
-    assert_true(tide_background_running());
-    expect_ok(tide_background_stop());
-    assert_false(tide_background_running());
-}
-
 /* ---- going ------------------------------------------------------------------------------- */
 
 static void use_until_running(const use *u)
@@ -209,16 +182,6 @@ static void whoever_forks_is_alone(void **state)
     expect_child_ends_well(child);
     assert_true(tide_background_running()); /* the program wants it */
     expect_ok(tide_background_stop());
-}
-
-static void who_has_stopped_it_is_alone(void **state)
-{
-    (void)state;
-    for (unsigned times = 0; times < 100; times++) {
-        expect_ok(tide_background_start());
-        expect_ok(tide_background_stop());
-        expect_alone();
-    }
 }
 
 /* ---- the same as by hand ----------------------------------------------------------------- */
@@ -289,32 +252,6 @@ static void the_thread_trims_and_compacts_as_steps_do(void **state)
     expect_freed("auto_trim", "trim_period");
 }
 
-static uint64_t served_after(tide_pool *pool, uint64_t rounds)
-{
-    (void)tide_round_run_in_background(rounds);
-    need_little(pool);
-    return stats_of(pool).requests;
-}
-
-/* Without the thread: what it does between two rounds. */
-static void the_thread_asks_after_each_period_and_not_before(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    set("auto_trim", 0);
-    set("auto_compact", 1);
-    set("compact_period", 10);
-    (void)served_after(pool, 10); /* what was counted before is of another period */
-    uint64_t before = stats_of(pool).requests;
-    assert_int_equal(served_after(pool, 9), before);
-    assert_int_equal(served_after(pool, 1), before + 1);
-    assert_int_equal(served_after(pool, 9), before + 1);
-    assert_int_equal(served_after(pool, 100), before + 2);
-    set("auto_compact", 0);
-    assert_int_equal(served_after(pool, 100), before + 2);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void thread_and_hand_come_to_the_same_plans(void **state)
 {
     (void)state;
@@ -339,36 +276,6 @@ static void thread_and_hand_come_to_the_same_plans(void **state)
         expect_executed(&learned_at[i], 100);
         expect_executed(&by_hand[i], 100);
     }
-}
-
-static uint64_t round_number(void)
-{
-    tide_round_lock();
-    uint64_t number = tide_round_number();
-    tide_round_unlock();
-    return number;
-}
-
-/* Where nothing happens the thread sleeps ever longer, and counts the rounds that it left out. A
- * window that is full wakes it. */
-static void the_thread_sleeps_when_nothing_happens(void **state)
-{
-    (void)state;
-    settle();
-    set("background", 1);
-    set("background_period", 1);
-    expect_ok(tide_background_start());
-    uint64_t rounds = learned().rounds, number = round_number(), made = 0;
-    while (round_number() < number + 1000)
-        usleep(1000);
-    made = learned().rounds - rounds; /* asked for first: rounds may pass between the questions */
-    assert_in_range(made, 1, (round_number() - number) / 10);
-    use u = use_of("background: wakes", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    while (tier_of(u.site) == TIDE_TIER_FULL) {
-        use_times(&u, 10);
-        usleep(100);
-    }
-    expect_ok(tide_background_stop());
 }
 
 /* ---- programs that end ------------------------------------------------------------------- */
@@ -421,42 +328,6 @@ static void scene_exit_with_thread_and_compile(void)
         usleep(100);
     assert_true(tide_background_running());
     exit(3);
-}
-
-static void exit_when_published(const tide_event *event, void *user)
-{
-    (void)user;
-    if (event->kind == TIDE_EVENT_PUBLISHED && event->tier == TIDE_TIER_COMPILED)
-        exit(4);
-}
-
-static void scene_exit_from_a_listener_in_a_use(void)
-{
-    set("background_period", 1);
-    tide_event_set_handler(exit_when_published, NULL);
-    use u = scene_use(0);
-    expect_ok(tide_background_start());
-    for (;;) {
-        use_times(&u, 50);
-        (void)tide_event_deliver();
-    }
-}
-
-static void *exit_here(void *unused)
-{
-    (void)unused;
-    exit(3);
-}
-
-static void scene_exit_from_another_thread(void)
-{
-    pthread_t thread;
-    set("background", 1);
-    order_some();
-    expect_ok(tide_background_start());
-    pthread_create(&thread, NULL, exit_here, NULL);
-    pthread_join(thread, NULL);
-    exit(1);
 }
 
 /* Nothing is tidied up: the stager must notice by itself. */
@@ -512,23 +383,14 @@ static void scene_main_is_over_before_its_threads(void)
     leave_to_a_thread();
 }
 
-static void scene_main_is_over_and_has_started_it(void)
-{
-    expect_ok(tide_background_start());
-    leave_to_a_thread();
-}
-
 static const struct play {
     const char *name;
     void (*play)(void);
     int status;
 } scenes[] = {
     {"exit_with_thread_and_compile", scene_exit_with_thread_and_compile, 3},
-    {"exit_from_a_listener_in_a_use", scene_exit_from_a_listener_in_a_use, 4},
-    {"exit_from_another_thread", scene_exit_from_another_thread, 3},
     {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
     {"main_is_over_before_its_threads", scene_main_is_over_before_its_threads, 0},
-    {"main_is_over_and_has_started_it", scene_main_is_over_and_has_started_it, 0},
     {"sites_used_by_exit_handlers", scene_sites_used_by_exit_handlers, 3},
 };
 enum { SCENES = sizeof scenes / sizeof *scenes };
@@ -543,9 +405,7 @@ static void programs_end_well_whatever_learning_does(void **state)
 {
     (void)state;
     need_stager();
-    tide_round_lock();
-    tide_stager_stop(); /* or it would be taken for a process left behind */
-    tide_round_unlock();
+    stop_compiler_process(); /* or it would be taken for one left behind */
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     assert_non_null(mkdtemp(folder));
     for (unsigned i = 0; i < SCENES; i++)
@@ -659,11 +519,7 @@ int main(int argc, char **argv)
         LEARNING_TEST(it_ends_when_nothing_happens_and_comes_back_by_itself),
         LEARNING_TEST(whoever_forks_is_alone),
         LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
-        LEARNING_TEST(who_has_stopped_it_is_alone),
-        LEARNING_TEST(starting_and_stopping_from_many_threads_ends_as_the_last_said),
-        LEARNING_TEST(the_thread_sleeps_when_nothing_happens),
         LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),
-        LEARNING_TEST(the_thread_asks_after_each_period_and_not_before),
         LEARNING_TEST(thread_and_hand_come_to_the_same_plans),
         LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),
         LEARNING_TEST(forks_beside_a_busy_thread_harm_nobody),

@@ -297,13 +297,6 @@ static void costs_are_as_the_header_says(void **state)
     expect_cost(TIDE_KIND_ACQUIRE, &seen, items(1, 5), 1 + 4);
 }
 
-static void others_cost_a_scope_what_touches_cost(void **state)
-{
-    (void)state;
-    tide_site_profile seen = profile(100, 50, (const uint64_t[TYPES]){100});
-    expect_cost(TIDE_KIND_SCOPE, &seen, items(1, 1), 1 + 0.5 * 4);
-}
-
 /* ---- earlier plans ----------------------------------------------------------------------- */
 
 static tide_choice decide_between(const tide_site_profile *seen, tide_kind kind, uint32_t in_force,
@@ -339,19 +332,6 @@ static void an_earlier_plan_is_preferred_unless_it_is_clearly_worse(void **state
     choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, plans);
     assert_int_equal(choice.what, TIDE_CHOICE_NEW);
     assert_int_equal(choice.items.count, 3);
-}
-
-static void the_threshold_is_a_setting(void **state)
-{
-    (void)state;
-    tide_items plan = items(2, 1, 2);
-    tide_site_profile far = profile(200, 0, (const uint64_t[TYPES]){200, 200, 100});
-    set("threshold", 2);
-    tide_choice choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, &plan);
-    assert_int_equal(choice.what, TIDE_CHOICE_STAY);
-    set("sample_min", 201);
-    choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, &plan);
-    assert_int_equal(choice.reason, TIDE_REASON_few_samples);
 }
 
 /* A chain whose guards no longer hold costs more than none. */
@@ -415,20 +395,6 @@ static void an_array_is_compiled_for_its_frequent_shapes(void **state)
     assert_int_equal(decide(TIDE_KIND_ARRAY, &seen).reason, TIDE_REASON_others);
 }
 
-/* Figures that cannot be are no reason to read where there is nothing. */
-static void patterns_that_cannot_be_are_left_out(void **state)
-{
-    (void)state;
-    static const int64_t bad[][3] = {{3, -1, 0}, {3, 9, 0}, {3, INT64_MAX, 0}, {3, 2, 7}};
-    tide_site_profile seen = profile(200, 0, (const uint64_t[TYPES]){0, 0, 200});
-    for (unsigned i = 0; i < 4; i++)
-        add_pattern(&seen, 50, 3, bad[i]);
-    add_pattern(&seen, 50, 0, bad[0]);
-    assert_int_equal(decide(TIDE_KIND_ARRAY, &seen).what, TIDE_CHOICE_STAY);
-    add_pattern(&seen, 200, 3, (const int64_t[]){3, 1, 4});
-    assert_int_equal(decide(TIDE_KIND_ARRAY, &seen).items.count, 1);
-}
-
 /* ---- many types -------------------------------------------------------------------------- */
 
 static void a_scope_of_many_types_gets_a_table_only(void **state)
@@ -481,14 +447,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(each_line_decides_as_it_says),
         LEARNING_TEST(costs_are_as_the_header_says),
-        LEARNING_TEST(others_cost_a_scope_what_touches_cost),
         LEARNING_TEST(an_earlier_plan_is_preferred_unless_it_is_clearly_worse),
-        LEARNING_TEST(the_threshold_is_a_setting),
         LEARNING_TEST(a_chain_that_became_useless_is_dropped),
         LEARNING_TEST(a_frame_is_compiled_for_its_most_frequent_sequence),
         LEARNING_TEST(a_frame_of_five_different_types_is_not_compiled),
         LEARNING_TEST(an_array_is_compiled_for_its_frequent_shapes),
-        LEARNING_TEST(patterns_that_cannot_be_are_left_out),
         LEARNING_TEST(a_scope_of_many_types_gets_a_table_only),
         LEARNING_TEST(old_evidence_fades),
     };

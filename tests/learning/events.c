@@ -15,41 +15,9 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "jit/events/event.h"
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 
 /* ---- settings ---------------------------------------------------------------------------- */
-
-static bool check_entry(const tide_tune_entry *entry, void *user)
-{
-    unsigned *count = user;
-    double value = -1;
-    ++*count;
-    assert_true(entry->name[0] != '\0' && strlen(entry->meaning) > 10);
-    assert_true(entry->min <= entry->initial && entry->initial <= entry->max);
-    expect_ok(tide_tune_get(entry->name, &value));
-    assert_true(value == entry->value);
-    expect_ok(tide_tune_set(entry->name, entry->min));
-    expect_ok(tide_tune_set(entry->name, entry->max));
-    expect_status(tide_tune_set(entry->name, entry->max + 1), TIDE_ERROR_SIZE);
-    expect_status(tide_tune_set(entry->name, entry->min - 1), TIDE_ERROR_SIZE);
-    expect_ok(tide_tune_get(entry->name, &value));
-    assert_true(value == entry->max);
-    expect_ok(tide_tune_set(entry->name, entry->initial));
-    return true;
-}
-
-static void every_setting_is_listed_with_its_meaning_and_can_be_set(void **state)
-{
-    (void)state;
-    static const char *const of_learning[] = {"learn", "background", "trial", "break_even"};
-    unsigned count = 0;
-    double value;
-    tide_tune_each(check_entry, &count);
-    assert_in_range(count, 15, 24);
-    for (unsigned i = 0; i < sizeof of_learning / sizeof *of_learning; i++)
-        expect_ok(tide_tune_get(of_learning[i], &value));
-}
 
 /* Learning switched off leaves sites as they are; on again, they go on. */
 static void learning_can_be_switched_off_and_on(void **state)
@@ -309,15 +277,6 @@ static void events_have_times_and_serials(void **state)
     tide_event_set_handler(NULL, NULL);
 }
 
-static void events_have_names(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"found", "staged", "published", "missed", "gave up"};
-    for (unsigned i = 0; i < 5; i++)
-        assert_string_equal(tide_event_name((tide_event_kind)i), names[i]);
-    assert_string_equal(tide_event_name((tide_event_kind)77), "unknown");
-}
-
 /* ---- listeners that do things ------------------------------------------------------------ */
 
 static struct {
@@ -367,73 +326,6 @@ static void a_listener_may_step_pin_reset_and_use_sites(void **state)
     expect_executed(&u, 100);
 }
 
-static void step_and_note(const tide_event *event, void *user)
-{
-    note_event(event, user);
-    expect_ok(tide_step());
-}
-
-/* Each event is told once, however many rounds are made while it is told. */
-static void a_listener_may_step_at_every_event(void **state)
-{
-    (void)state;
-    enum { MANY = 20 };
-    told.count = 0;
-    told.site = NULL;
-    tide_event_set_handler(step_and_note, &told);
-    for (unsigned i = 0; i < MANY; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "events: stepped at %u", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-        use_times(&u, 1);
-    }
-    expect_ok(tide_step());
-    assert_int_equal(found_events(), MANY);
-}
-
-static struct {
-    unsigned count;
-    uint64_t last;
-    bool in_order;
-} beside;
-
-static void hear_beside(const tide_event *event)
-{
-    beside.in_order = beside.in_order && event->serial > beside.last;
-    beside.last = event->serial;
-    beside.count++;
-}
-
-static void step_behind_it(const tide_event *event, void *user)
-{
-    assert_true(beside.last >= event->serial); /* it has been told already */
-    step_and_note(event, user);
-}
-
-/* Whoever hears beside the handler hears in order, whatever the handler does. */
-static void others_hear_in_order_whatever_a_listener_does(void **state)
-{
-    (void)state;
-    enum { MANY = 20 };
-    void (*before)(const tide_event *) = tide_events_also;
-    beside.in_order = true;
-    told.count = 0;
-    told.site = NULL;
-    tide_event_set_handler(step_behind_it, &told);
-    __atomic_store_n(&tide_events_also, hear_beside, __ATOMIC_RELEASE);
-    for (unsigned i = 0; i < MANY; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "events: beside %u", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-        use_times(&u, 1);
-    }
-    expect_ok(tide_step());
-    __atomic_store_n(&tide_events_also, before, __ATOMIC_RELEASE);
-    tide_event_set_handler(NULL, NULL);
-    assert_true(beside.count >= MANY && beside.in_order);
-    assert_int_equal(beside.count, told.count);
-}
-
 /* ---- steering meanwhile ------------------------------------------------------------------ */
 
 static bool stop_steering;
@@ -448,7 +340,7 @@ static void *steer(void *site)
         (void)tide_site_unpin(site);
         if (i % 50 == 0)
             (void)tide_site_reset(site);
-        (void)tide_constant_set("misses", 1 + i % 100);
+        set_constant("misses", 1 + i % 100);
     }
     return NULL;
 }
@@ -498,49 +390,17 @@ static void pins_and_resets_may_come_at_any_time(void **state)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-static void count_event(const tide_event *event, void *count)
-{
-    (void)event;
-    ++*(unsigned *)count;
-}
-
-/* What was noted in the parent the parent tells. */
-static void a_child_tells_nothing_of_its_parents(void **state)
-{
-    (void)state;
-    unsigned count = 0;
-    tide_event_set_handler(count_event, &count);
-    for (int i = 0; i < 3; i++)
-        tide_event_note(TIDE_EVENT_MISSED, NULL, TIDE_TIER_FULL, 0, "before");
-    tide_events_end_round(1);
-    pid_t child = fork_child(100);
-    if (child == 0) {
-        CHILD_MUST(tide_event_deliver() == 0 && count == 0);
-        _exit(0);
-    }
-    expect_child_ends_well(child);
-    assert_int_equal(tide_event_deliver(), 3);
-    assert_int_equal(tide_event_deliver(), 0);
-    assert_int_equal(count, 3);
-    tide_event_set_handler(NULL, NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(every_setting_is_listed_with_its_meaning_and_can_be_set),
         LEARNING_TEST(learning_can_be_switched_off_and_on),
         LEARNING_TEST(every_reason_has_a_code_and_words),
         LEARNING_TEST(a_sites_life_is_told_in_order),
         LEARNING_TEST(giving_up_is_told_with_the_reason),
-        LEARNING_TEST(events_have_names),
         LEARNING_TEST(each_event_is_a_line_if_it_is_wanted),
         LEARNING_TEST(events_have_times_and_serials),
         LEARNING_TEST(a_listener_may_step_pin_reset_and_use_sites),
-        LEARNING_TEST(a_listener_may_step_at_every_event),
-        LEARNING_TEST(others_hear_in_order_whatever_a_listener_does),
         LEARNING_TEST(pins_and_resets_may_come_at_any_time),
-        LEARNING_TEST(a_child_tells_nothing_of_its_parents),
         LEARNING_TEST(events_beyond_what_is_kept_are_counted),
     };
     return cmocka_run_group_tests_name("learning: events", tests, learning_make_pool,

@@ -14,32 +14,6 @@
 
 #include <tidepool/learn.h>
 
-#include "jit/stager/stager.h"
-
-/* ---- the stager, from far ----------------------------------------------------------------- */
-
-static void stager_stays_while_there_is_work_and_goes_after(void **state)
-{
-    (void)state;
-    tide_stager_figures before, after;
-    need_stager();
-    set("stager_idle", 30);
-    for (int i = 0; i < 2; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "guest: idle %d", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-        tide_stager_figures_get(&before);
-        until(&u, TIDE_TIER_COMPILED);
-        for (unsigned k = 0; k < PATIENCE_MS && tide_stager_process() != 0; k++)
-            expect_ok(tide_step()), usleep(1000);
-        tide_stager_figures_get(&after);
-        assert_int_equal(tide_stager_process(), 0);
-        assert_true(after.idle > before.idle);
-        assert_int_equal(after.died, before.died);
-        expect_executed(&u, 10); /* the files of its code are there as before */
-    }
-}
-
 /* ---- the background thread ---------------------------------------------------------------- */
 
 static bool is_background(const char *task)
@@ -116,36 +90,17 @@ static void the_thread_is_not_bound_to_the_processor_of_who_starts_it(void **sta
     expect_ok(tide_background_stop());
 }
 
-/* In a thread: NULL: it may not be so. The background thread has its name once all else is as it shall be. */
-static void *start_background_raised(void *pool)
-{
-    static char raised;
-    pid_t task = 0;
-    if (setpriority(PRIO_PROCESS, 0, -5) != 0 || tide_background_start() != TIDE_OK)
-        return NULL;
-    for (unsigned i = 0; i < PATIENCE_MS && (task = background_task()) == 0; i++)
-        usleep(1000);
-    return task != 0 && getpriority(PRIO_PROCESS, (id_t)task) == 0 ? pool : &raised;
-}
-
-/* A thread that is urgent by its class, and one that is so among those of the usual class. */
 static void the_thread_is_not_as_urgent_as_who_starts_it(void **state)
 {
     (void)state;
-    void *(*const ways[])(void *) = {start_background_urgently, start_background_raised};
-    bool all = true;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        pthread_t thread;
-        void *said;
-        assert_int_equal(pthread_create(&thread, NULL, ways[i], learning_pool), 0);
-        assert_int_equal(pthread_join(thread, &said), 0);
-        expect_ok(tide_background_stop());
-        assert_true(said == NULL || said == learning_pool);
-        all = all && said != NULL;
-    }
-    if (!all) {
+    pthread_t thread;
+    void *said;
+    assert_int_equal(pthread_create(&thread, NULL, start_background_urgently, learning_pool), 0);
+    assert_int_equal(pthread_join(thread, &said), 0);
+    expect_ok(tide_background_stop());
+    assert_true(said == NULL || said == learning_pool);
+    if (said == NULL)
         skip();
-    }
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -202,7 +157,6 @@ int main(int count, char **arguments)
         return be_bound();
     self = arguments[0];
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(stager_stays_while_there_is_work_and_goes_after),
         LEARNING_TEST(the_thread_is_not_bound_to_the_processor_of_who_starts_it),
         LEARNING_TEST(the_thread_is_not_as_urgent_as_who_starts_it),
         LEARNING_TEST(the_thread_stays_where_the_process_was_put),

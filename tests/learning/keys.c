@@ -76,27 +76,6 @@ static void keys_are_learned_the_most_frequent_first(void **state)
     assert_int_equal(misses_of(u.site), misses + 5);
 }
 
-/* A key and a type of the same number, at one site: each stays what it is. */
-static void keys_and_types_of_one_number_are_told_apart(void **state)
-{
-    (void)state;
-    static const tide_type key = TIDE_F64;
-    use u = use_keys("keys: a key", &key, 1);
-    until(&u, TIDE_TIER_TABLE);
-    expect_key_guards(u.site, &key, 1);
-    expect_ok(tide_site_reset(u.site));
-    use typed = u;
-    typed.generic = tide_generic_create("keys: a type");
-    expect_ok(tide_generic_add(typed.generic, TIDE_F64, count_call));
-    until(&typed, TIDE_TIER_TABLE);
-    expect_types(typed.site, 1, TIDE_F64);
-    expect_executed(&typed, 10);
-    expect_ok(tide_site_reset(u.site));
-    until(&u, TIDE_TIER_TABLE);
-    expect_key_guards(u.site, &key, 1);
-    expect_executed(&u, 10);
-}
-
 static void what_is_no_key_is_served_by_the_fallback_and_not_observed(void **state)
 {
     (void)state;
@@ -112,32 +91,11 @@ static void what_is_no_key_is_served_by_the_fallback_and_not_observed(void **sta
     assert_int_equal(tide_generic_unmet(u.generic), 0);
 }
 
-/* The page that tide_profile_print makes names keys. */
-static void a_page_names_keys(void **state)
-{
-    (void)state;
-    static const tide_type key = 12345;
-    use u = use_keys("keys: printed", &key, 1);
-    learn_windows(&u, 1);
-    char *text = NULL;
-    size_t length = 0;
-    FILE *page = open_memstream(&text, &length);
-    assert_non_null(page);
-    expect_ok(tide_profile_print(page));
-    assert_int_equal(fclose(page), 0);
-    const char *of = strstr(text, "keys: printed");
-    assert_non_null(of);
-    assert_non_null(strstr(of, "key 12345"));
-    free(text);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(keys_are_learned_the_most_frequent_first),
-        LEARNING_TEST(keys_and_types_of_one_number_are_told_apart),
         LEARNING_TEST(what_is_no_key_is_served_by_the_fallback_and_not_observed),
-        LEARNING_TEST(a_page_names_keys),
     };
     return cmocka_run_group_tests_name("learning: keys", tests, learning_make_pool,
                                        learning_drop_pool);

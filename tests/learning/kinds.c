@@ -274,39 +274,6 @@ static void misses_are_counted_one_for_each_use(void **state)
     }
 }
 
-/* ---- without a pool ---------------------------------------------------------------------- */
-
-static void compiled_sites_without_a_pool_refuse_as_ever(void **state)
-{
-    (void)state;
-    need_stager();
-    for (tide_kind kind = 0; kind < TIDE_KIND_DISPATCH; kind++) {
-        char name[64];
-        snprintf(name, sizeof name, "kinds: no pool %s", tide_kind_name(kind));
-        use u = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32);
-        until(&u, TIDE_TIER_COMPILED);
-        tide_site *site = u.site;
-        tide_scope scope;
-        void *data[2] = {&scope, &scope};
-        size_t sizes[2] = {1, 1};
-        if (kind == TIDE_KIND_SCOPE) {
-            tide_site_enter(&scope, NULL, site);
-            tide_site_leave(&scope);
-        } else if (kind == TIDE_KIND_FRAME) {
-            tide_site_enter_frame(&scope, NULL, site, 2, u.types, sizes, data);
-            assert_null(data[0]);
-            assert_null(data[1]);
-            tide_site_leave(&scope);
-        } else if (kind == TIDE_KIND_ACQUIRE) {
-            assert_null(tide_site_acquire(site, NULL, TIDE_F64, 1));
-        } else {
-            assert_null(tide_site_acquire_array(site, NULL, TIDE_F64, u.ndim, u.shape));
-        }
-        assert_non_null(strstr(tide_error_message(), "pool"));
-        expect_executed(&u, 10);
-    }
-}
-
 /* ---- many types -------------------------------------------------------------------------- */
 
 static void use_each(use *u, const tide_type *types, unsigned count, unsigned times)
@@ -395,58 +362,6 @@ static void sixteen_types_get_guards_in_the_order_of_their_frequency(void **stat
     }
 }
 
-static void two_to_four_types_make_a_chain_of_guards(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8};
-    for (tide_kind kind = TIDE_KIND_ACQUIRE; kind < TIDE_KIND_COUNT; kind++)
-        for (unsigned count = 2; count <= 3; count++) {
-            char name[64];
-            snprintf(name, sizeof name, "kinds: %u of %s", count, tide_kind_name(kind));
-            use u = use_of(name, kind, learning_pool, 1, TIDE_F64);
-            use_each(&u, types, count, 1200);
-            assert_int_equal(tier_of(u.site), best_tier(kind));
-            assert_int_equal(info_of(u.site).type_count, count);
-            uint64_t runs = runs_of(u.site), misses = misses_of(u.site);
-            for (unsigned i = 0; i < 60; i++) {
-                u.types[0] = types[i % count];
-                u.shape[0] = 1 + i % count;
-                use_times(&u, 1);
-            }
-            assert_true(kind == TIDE_KIND_DISPATCH || runs_of(u.site) >= runs + 59);
-            assert_int_equal(misses_of(u.site), misses);
-        }
-}
-
-static void a_frame_of_many_types_stays_general_and_says_why(void **state)
-{
-    (void)state;
-    use u = use_of("kinds: wide frame", TIDE_KIND_FRAME, learning_pool, 5, TIDE_F64, TIDE_I32,
-                   TIDE_F32, TIDE_U8, TIDE_I64);
-    uint64_t ordered = learned().ordered;
-    learn_windows(&u, 5);
-    assert_int_equal(learned().ordered, ordered);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-    assert_string_equal(reason_of(u.site), "more types than compiled code saves");
-}
-
-/* A table serves a scope of many types; compiled code does not. */
-static void a_scope_of_many_types_stays_at_its_table(void **state)
-{
-    (void)state;
-    use u = use_of("kinds: wide scope", TIDE_KIND_SCOPE, learning_pool, 10, TIDE_F64, TIDE_I32,
-                   TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16, TIDE_I8, TIDE_U32, TIDE_I16, TIDE_U64);
-    uint64_t ordered = learned().ordered;
-    learn_windows(&u, 5);
-    assert_int_equal(learned().ordered, ordered);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
-    assert_int_equal(info_of(u.site).type_count, 10);
-    uint64_t misses = misses_of(u.site);
-    use_times(&u, 100);
-    assert_int_equal(misses_of(u.site), misses);
-}
-
 /* ---- generic functions ------------------------------------------------------------------- */
 
 static unsigned dispatch_once(tide_site *site, tide_generic *of, tide_type type)
@@ -498,26 +413,6 @@ static void a_dispatch_given_another_generic_function_calls_its_method(void **st
     expect_executed(&a, 10);
 }
 
-static void a_site_that_goes_over_to_another_generic_function_gets_its_table(void **state)
-{
-    (void)state;
-    use u = use_of("kinds: going over", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
-    until(&u, TIDE_TIER_TABLE);
-    expect_ok(tide_site_reset(u.site));
-    tide_generic *tens = tide_generic_create("kinds: gone over");
-    expect_ok(tide_generic_add(tens, TIDE_F64, add_ten));
-    for (unsigned i = 0; i < 1000; i++) {
-        assert_int_equal(dispatch_once(u.site, tens, TIDE_F64), 10);
-        if (i % 100 == 99)
-            settle();
-    }
-    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
-    uint64_t misses = misses_of(u.site);
-    for (unsigned i = 0; i < 100; i++)
-        assert_int_equal(dispatch_once(u.site, tens, TIDE_F64), 10);
-    assert_int_equal(misses_of(u.site), misses);
-}
-
 static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
 {
     (void)state;
@@ -533,21 +428,6 @@ static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
     assert_non_null(strstr(reason_of(site), "no method of the types' own"));
     assert_int_equal(dispatch_once(site, of, TIDE_I32), 10);
     assert_int_equal(tide_generic_unmet(of), 0);
-}
-
-/* A method that comes later is not too late. */
-static void a_type_that_gets_its_own_method_gets_a_table_then(void **state)
-{
-    (void)state;
-    tide_generic *of = tide_generic_create("kinds: own method");
-    use u = use_of("kinds: own method", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
-    u.generic = of;
-    expect_ok(tide_generic_add(of, TIDE_ALL_TYPES, add_one));
-    learn_windows(&u, 5);
-    assert_string_equal(info_of(u.site).reason_code, "no_method");
-    expect_ok(tide_generic_add(of, TIDE_F64, add_one));
-    until(&u, TIDE_TIER_TABLE);
-    expect_executed(&u, 10);
 }
 
 static void a_dispatch_without_a_method_says_so(void **state)
@@ -571,18 +451,12 @@ int main(void)
         LEARNING_TEST(a_frame_entered_by_call_is_compiled_too),
         LEARNING_TEST(compiled_code_gives_what_the_general_path_gives),
         LEARNING_TEST(misses_are_counted_one_for_each_use),
-        LEARNING_TEST(compiled_sites_without_a_pool_refuse_as_ever),
         LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
         LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
-        LEARNING_TEST(two_to_four_types_make_a_chain_of_guards),
-        LEARNING_TEST(a_frame_of_many_types_stays_general_and_says_why),
-        LEARNING_TEST(a_scope_of_many_types_stays_at_its_table),
         LEARNING_TEST(a_method_that_was_replaced_is_the_one_called),
         LEARNING_TEST(a_site_of_two_generic_functions_stays_general),
         LEARNING_TEST(a_dispatch_given_another_generic_function_calls_its_method),
-        LEARNING_TEST(a_site_that_goes_over_to_another_generic_function_gets_its_table),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
-        LEARNING_TEST(a_type_that_gets_its_own_method_gets_a_table_then),
         LEARNING_TEST(a_dispatch_without_a_method_says_so),
     };
     return cmocka_run_group_tests_name("learning: kinds", tests, learning_make_pool,

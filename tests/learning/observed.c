@@ -10,8 +10,6 @@
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 
-#include "alike.h"
-
 /* ---- 51, 62: one type -------------------------------------------------------------------- */
 
 static void a_site_with_one_type_gets_a_plan_of_exactly_that_type(void **state)
@@ -120,50 +118,6 @@ static void types_that_change_are_missed_and_learned_and_found_again(void **stat
     assert_true(learned().reused > before.reused);
     assert_int_equal(info_of(first.site).compiles, compiles);
     expect_executed(&first, 1000);
-}
-
-/* ---- 54: sites that look alike ----------------------------------------------------------- */
-
-struct alike {
-    tide_site *sites[2];
-    unsigned count;
-};
-
-static bool collect_alike(tide_site *site, void *user)
-{
-    struct alike *alike = user;
-    if (site->place.function != NULL && strcmp(site->place.function, "alike") == 0)
-        alike->sites[alike->count++ % 2] = site;
-    return true;
-}
-
-/* The very same place, to the line, in two translation units. */
-static void two_sites_with_one_function_name_have_profiles_of_their_own(void **state)
-{
-    (void)state;
-    need_stager();
-    for (unsigned i = 0; i < 4; i++) {
-        for (unsigned j = 0; j < 200; j++)
-            assert_true(alike_reals(learning_pool, 5) && alike_integers(learning_pool, 5));
-        settle();
-        expect_ok(tide_step());
-    }
-    struct alike alike = {0};
-    tide_site_each(collect_alike, &alike);
-    assert_int_equal(alike.count, 2);
-    assert_string_equal(info_of(alike.sites[0]).file, info_of(alike.sites[1]).file);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_true(alike_reals(learning_pool, 5));
-        uint64_t runs = runs_of(alike.sites[i]), other = runs_of(alike.sites[1 - i]);
-        assert_int_equal(tier_of(alike.sites[i]), TIDE_TIER_COMPILED);
-        bool reals = info_of(alike.sites[i]).types[0] == TIDE_F64;
-        expect_types(alike.sites[i], 1, reals ? TIDE_F64 : TIDE_I32);
-        for (unsigned j = 0; j < 100; j++)
-            assert_true(reals ? alike_reals(learning_pool, 5) : alike_integers(learning_pool, 5));
-        assert_int_equal(runs_of(alike.sites[i]), runs + 100);
-        assert_int_equal(runs_of(alike.sites[1 - i]), other);
-    }
-    assert_int_not_equal(info_of(alike.sites[0]).types[0], info_of(alike.sites[1]).types[0]);
 }
 
 /* ---- 55: too little to go by ------------------------------------------------------------- */
@@ -305,18 +259,6 @@ static void a_pinned_site_stays_where_it_is(void **state)
     expect_executed(&full, 100);
 }
 
-static void a_tier_that_the_site_does_not_have_cannot_be_pinned(void **state)
-{
-    (void)state;
-    use u = use_of("59: none", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    use a = use_of("59: acquire", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
-    use_times(&u, 1);
-    expect_status(tide_site_pin(u.site, TIDE_TIER_COMPILED), TIDE_ERROR_STATE);
-    expect_status(tide_site_pin(a.site, TIDE_TIER_TABLE), TIDE_ERROR_STATE);
-    assert_false(info_of(u.site).pinned);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,14 +267,12 @@ int main(void)
         LEARNING_TEST(without_the_setting_nothing_is_counted),
         LEARNING_TEST(a_type_of_one_use_in_a_thousand_is_not_in_the_plan),
         LEARNING_TEST(types_that_change_are_missed_and_learned_and_found_again),
-        LEARNING_TEST(two_sites_with_one_function_name_have_profiles_of_their_own),
         LEARNING_TEST(a_tiny_profile_decides_nothing),
         LEARNING_TEST(a_site_that_acquires_nothing_saves_nothing),
         LEARNING_TEST(a_site_of_many_rare_types_saves_none),
         LEARNING_TEST(a_site_that_is_seldom_used_is_decided_when_its_window_gets_old),
         LEARNING_TEST(types_that_alternate_do_not_compile_without_end),
         LEARNING_TEST(a_pinned_site_stays_where_it_is),
-        LEARNING_TEST(a_tier_that_the_site_does_not_have_cannot_be_pinned),
     };
     return cmocka_run_group_tests_name("learning: observed", tests, learning_make_pool,
                                        learning_drop_pool);

@@ -212,27 +212,6 @@ static void an_order_that_cannot_be_is_refused_with_the_reason(void **state)
     expect_ok(tide_site_compile_now(u.site));
 }
 
-/* Nothing will be done about it, so nobody waits for that. */
-static void what_is_ordered_and_then_pinned_is_not_waited_for(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_I32, TIDE_F64};
-    set("trial", 1);
-    use u = use_of("ordered: pinned", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
-    expect_ok(tide_site_declare(u.site, types, 2));
-    use_times(&u, 1);
-    expect_ok(tide_step());
-    uint64_t ordered = learned().ordered;
-    expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL)); /* while it is compiled */
-    settle();
-    for (unsigned i = 0; i < 5; i++)
-        expect_ok(tide_step());
-    settle();
-    assert_string_equal(info_of(u.site).reason_code, "pinned");
-    assert_int_equal(learned().ordered, ordered);
-}
-
 static void what_is_pinned_is_not_ordered(void **state)
 {
     (void)state;
@@ -253,24 +232,6 @@ static void what_is_pinned_is_not_ordered(void **state)
     expect_code_for(u.site, types, 2);
 }
 
-static void nobody_waits_for_orders_once_learning_is_off(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_U8, TIDE_F64};
-    set("break_even", 1e6);
-    use u = use_of("ordered: off", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
-    expect_ok(tide_site_declare(u.site, types, 2));
-    settle();
-    expect_ok(tide_site_compile_now(u.site));
-    set("learn", 0);
-    expect_ok(tide_settle(1000));
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-    set("learn", 1);
-    settle();
-    expect_code_for(u.site, types, 2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,9 +244,7 @@ int main(void)
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),
         LEARNING_TEST(an_order_that_cannot_be_is_refused_with_the_reason),
-        LEARNING_TEST(what_is_ordered_and_then_pinned_is_not_waited_for),
         LEARNING_TEST(what_is_pinned_is_not_ordered),
-        LEARNING_TEST(nobody_waits_for_orders_once_learning_is_off),
     };
     return cmocka_run_group_tests_name("learning: ordered", tests, learning_make_pool,
                                        learning_drop_pool);

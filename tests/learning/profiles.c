@@ -208,26 +208,6 @@ static void a_bad_file_is_refused_and_the_program_learns_by_itself(void **state)
     in_another_process(bad, "refuse");
 }
 
-/* No byte of it makes the program crash or compute wrongly. */
-static void a_file_with_any_byte_changed_harms_nobody(void **state)
-{
-    (void)state;
-    learn_and_save();
-    static char changed[sizeof text];
-    size_t bytes = read_file(good, text, sizeof text), refused = 0, step = bytes / scaled(300, 30);
-    for (size_t at = 0; at < bytes; at += step != 0 ? step : 1) {
-        memcpy(changed, text, bytes);
-        changed[at] = (char)(changed[at] ^ (1 << at % 7));
-        write_file(bad, changed, bytes);
-        refused += tide_profile_load(bad) != TIDE_OK;
-        expect_ok(tide_step());
-        for (unsigned i = 0; i < SITES; i++)
-            use_times(&uses[i], 1);
-    }
-    assert_true(refused > 0);
-    expect_ok(tide_profile_load(good));
-}
-
 static void a_file_that_lies_costs_speed_only(void **state)
 {
     (void)state;
@@ -258,7 +238,6 @@ int main(int argc, char **argv)
         LEARNING_TEST(a_second_process_starts_compiled),
         LEARNING_TEST(a_bad_file_is_refused_and_the_program_learns_by_itself),
         LEARNING_TEST(a_file_that_lies_costs_speed_only),
-        LEARNING_TEST(a_file_with_any_byte_changed_harms_nobody),
     };
     if (argc == 3)
         return be_the_other(argv[1], argv[2]);

@@ -3,23 +3,18 @@
 #define _GNU_SOURCE
 #include "learning.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
 
-#include "jit/learn/round.h"
-#include "jit/stager/directory.h"
-
 enum { SITES = 48, PHASES = 6 };
 
 /* ---- what may not grow ------------------------------------------------------------------- */
 
 typedef struct measure {
-    size_t resident_kib, mappings, files, objects;
+    size_t resident_kib, mappings, objects;
 } measure;
 
 static size_t mappings(void)
@@ -43,22 +38,9 @@ static size_t resident_kib(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-static size_t files(void)
-{
-    size_t count = 0;
-    tide_round_lock();
-    DIR *list = opendir(tide_directory_path());
-    for (struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;)
-        count += entry->d_name[0] != '.';
-    if (list != NULL)
-        closedir(list);
-    tide_round_unlock();
-    return count;
-}
-
 static measure take_measure(void)
 {
-    return (measure){resident_kib(), mappings(), files(), (size_t)learned().code_objects};
+    return (measure){resident_kib(), mappings(), (size_t)learned().code_objects};
 }
 
 /* ---- re-staging -------------------------------------------------------------------------- */
@@ -125,7 +107,6 @@ static void ten_thousand_restagings_compile_each_plan_once(void **state)
     measure late = take_measure();
     assert_int_equal(learned().ordered - before.ordered, PHASES * SITES);
     assert_int_equal(late.objects, early.objects);
-    assert_int_equal(late.files, early.files);
     assert_in_range(late.mappings, 1, early.mappings + SITES);
     if (!under_sanitizer() && !under_valgrind())
         assert_in_range(late.resident_kib, 1, early.resident_kib + 8 * 1024);

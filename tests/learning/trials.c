@@ -319,57 +319,6 @@ static void each_use_is_made_once_by_one_of_the_two(void **state)
     }
 }
 
-/* A use that no guard foresees is a miss, as it would be if the code were in force. These three are
- * of one turn, so all are made by the same plan; a scope's other plan counts them, too. (The first
- * may serve a request of the pool's, and is general.) */
-static void unforeseen_uses_during_a_trial(void **state)
-{
-    (void)state;
-    EACH_KIND(kind)
-    {
-        use u = tried("unforeseen", kind), other = u;
-        other.types[0] = TIDE_C64;
-        other.shape[0] = 9;
-        open_trial(&u);
-        uint64_t misses = misses_of(u.site);
-        use_times(&other, 3);
-        misses = misses_of(u.site) - misses;
-        assert_true(misses == 3 || misses == 2 || (misses == 0 && kind != TIDE_KIND_SCOPE));
-        hold_trial(&u);
-        assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
-        expect_executed(&u, 10);
-    }
-}
-
-/* A pinned site runs what it is pinned to; its trial waits, and keeps what it has measured. */
-static void a_trial_waits_while_its_site_is_pinned(void **state)
-{
-    (void)state;
-    noise_ns = 150;
-    control_ns = 110;
-    candidate_ns = 100;
-    use u = tried("waits", TIDE_KIND_ACQUIRE);
-    open_trial(&u);
-    hold_trial(&u);
-    uint64_t uses = info_of(u.site).trial_uses;
-    assert_int_equal(uses, BURST);
-    use_times(&u, BURST / 4); /* of the next burst, which ends here */
-    uint64_t runs = info_of(u.site).runs;
-    expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL));
-    for (unsigned i = 0; i < 4; i++) {
-        use_times(&u, BURST);
-        expect_ok(tide_step());
-    }
-    assert_int_equal(info_of(u.site).runs, runs);
-    assert_int_equal(info_of(u.site).trial_uses, uses + BURST / 4);
-    expect_ok(tide_site_unpin(u.site));
-    for (unsigned i = 0; i < 200 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
-        hold_trial(&u);
-        assert_true(info_of(u.site).trial_uses >= uses);
-    }
-    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
-}
-
 /* While all sites are observed none is on trial. */
 static void a_trial_waits_while_everything_is_observed(void **state)
 {
@@ -412,20 +361,6 @@ static void a_trial_tells_its_figures(void **state)
     free(text);
 }
 
-/* A site that is not used on has a trial that does not end, and nobody waits for it. */
-static void nobody_waits_for_a_trial_without_uses(void **state)
-{
-    (void)state;
-    use u = tried("unused", TIDE_KIND_SCOPE);
-    open_trial(&u);
-    settle();
-    for (unsigned i = 0; i < 20; i++)
-        expect_ok(tide_step());
-    assert_string_equal(reason_of(u.site), on_trial);
-    hold_trial(&u);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
-}
-
 static void a_site_on_trial_may_be_pinned_reset_and_observed(void **state)
 {
     (void)state;
@@ -455,50 +390,6 @@ static void a_site_on_trial_may_be_pinned_reset_and_observed(void **state)
         use_times(&u, 300);
         settle();
         expect_executed(&u, 10);
-    }
-}
-
-/* ---- without a trace --------------------------------------------------------------------- */
-
-/* Around uses that are timed the pool is as around uses that are not, inside other scopes and with
- * live arrays, to every word. */
-static void a_timed_use_leaves_the_pool_as_it_was(void **state)
-{
-    (void)state;
-    EACH_KIND(kind)
-    {
-        use u = tried("traceless", kind);
-        tide_scope outer;
-        open_trial(&u);
-        expect_ok(tide_scope_enter(learning_pool, NULL, &outer));
-        uint8_t *kept = take(learning_pool, TIDE_F64, 50, 1),
-                *other = take(learning_pool, TIDE_C128, 50, 2);
-        uint64_t won = learned().won;
-        use plain = u;
-        char name[64];
-        snprintf(name, sizeof name, "trials: plain %s", tide_kind_name(kind));
-        plain.site = tide_site_register_kind(name, kind);
-        expect_ok(tide_site_pin(plain.site, TIDE_TIER_FULL));
-        use_times(&plain, 3);
-        for (unsigned i = 0; i < WARM_UP; i++) {
-            snapshot before = snapshot_take(learning_pool);
-            use_times(&u, 1);
-            if (kind != TIDE_KIND_ARRAY && kind < TIDE_KIND_ACQUIRE)
-                snapshot_same(&before, learning_pool);
-            assert_int_equal(before.tag, learning_pool->tag);
-            assert_ptr_equal(before.log_top, learning_pool->log_top);
-            assert_memory_equal(before.shelves, learning_pool->shelves,
-                                before.shelf_count * sizeof *before.shelves);
-            snapshot_drop(&before);
-            CHECK_POOL(learning_pool);
-        }
-        expect_bytes(kept, 50 * sizeof(double), 1);
-        expect_bytes(other, 50 * 16, 2);
-        expect_ok(tide_scope_leave(&outer));
-        expect_ok(tide_step());
-        use_times(&u, BURST);
-        expect_ok(tide_step());
-        assert_int_equal(learned().won, won + 1);
     }
 }
 
@@ -570,13 +461,9 @@ int main(void)
         TRIAL_TEST(interrupts_do_not_hide_a_gain),
         TRIAL_TEST(a_rhythm_favours_neither_plan),
         TRIAL_TEST(each_use_is_made_once_by_one_of_the_two),
-        TRIAL_TEST(unforeseen_uses_during_a_trial),
-        TRIAL_TEST(a_trial_waits_while_its_site_is_pinned),
         TRIAL_TEST(a_trial_waits_while_everything_is_observed),
         TRIAL_TEST(a_trial_tells_its_figures),
-        TRIAL_TEST(nobody_waits_for_a_trial_without_uses),
         TRIAL_TEST(a_site_on_trial_may_be_pinned_reset_and_observed),
-        TRIAL_TEST(a_timed_use_leaves_the_pool_as_it_was),
         TRIAL_TEST(trials_are_held_under_threads),
     };
     return cmocka_run_group_tests_name("learning: trials", tests, learning_make_pool,

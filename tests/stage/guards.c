@@ -176,45 +176,6 @@ static void test_scope_not_set_up(void **state)
     pool = used;
 }
 
-static void test_scope_no_room(void **state)
-{
-    tide_scope scope;
-    (void)state;
-    tide_entry *room = pool->log_room;
-    pool->log_room = pool->core->log.start; /* as a request of another thread closes it */
-    enter(&scope);
-    tide_acquire_type(pool, 3, 10);
-    leave(&scope);
-    pool->log_room = room;
-    assert_int_equal(position(3), 0);
-    expect_counts(SCOPE, 0, 0);
-}
-
-static void test_scope_abandoned(void **state)
-{
-    tide_scope scope;
-    (void)state;
-    enter(&scope);
-    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
-    tide_acquire_type(pool, 3, 10);
-    leave(&scope);
-    assert_int_equal(position(3), 1);
-    expect_counts(SCOPE, 1, 0);
-}
-
-static void test_refused(void **state)
-{
-    tide_scope scope = {0};
-    (void)state;
-    tide_acquire_type(pool, 3, 10);
-    tide_scope_refuse(&scope, &plans[SCOPE].plan);
-    leave(&scope);
-    tide_scope_refuse(&scope, &plans[FRAME].plan);
-    leave(&scope);
-    assert_int_equal(position(3), 1);
-    expect_counts(SCOPE, 0, 0);
-}
-
 /* ---- frames ---- */
 
 static const tide_type foreseen[] = {3, 2, 3};
@@ -257,33 +218,6 @@ static void test_frames(void **state)
     frame(3, foreseen, small); /* the level around first saves the shelves */
     tide_plan_leave_full(&around);
     expect_counts(FRAME, 4, 5);
-}
-
-/* No level opens inside one so deep, not by compiled code either. */
-static void test_too_deep(void **state)
-{
-    (void)state;
-    tide_scope outer, scope;
-    enter(&outer);
-    for (tide_type type = 2; type <= 4; type++) /* so that every other guard holds */
-        assert_non_null(tide_acquire_type(pool, type, 10));
-    uint64_t tag = pool->tag;
-    pool->tag |= TIDE_TAG_DEEP;
-    uint64_t runs = plans[SCOPE].counts.runs;
-    enter(&scope);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
-    assert_ptr_not_equal(scope.pool, pool);
-    leave(&scope);
-    assert_int_equal(pool->tag, tag | TIDE_TAG_DEEP);
-    assert_int_equal(plans[SCOPE].counts.runs, runs);
-    void *data[3] = {pool, pool, pool};
-    tide_scope frame = {.plan = &plans[FRAME].plan, .site = &site};
-    plans[FRAME].plan.frame(&frame, pool, 3, (tide_type[]){3, 4, 3}, small, data);
-    assert_true(data[0] == NULL && data[1] == NULL && data[2] == NULL);
-    frame.plan->leave(&frame);
-    assert_int_equal(plans[FRAME].counts.runs, 0);
-    pool->tag = tag;
-    leave(&outer);
 }
 
 /* The caller's types are data: a bad one is refused, at a compiled frame, too. */
@@ -396,30 +330,6 @@ static void test_headers_of_another_form(void **state)
     expect_counts(ARRAY, 1, 0);
 }
 
-/* What the slot admits changes: its header is ready only while its array fits. */
-static void test_array_after_the_limit_changed(void **state)
-{
-    (void)state;
-    assert_non_null(array(3, 2, 4, 5));
-    assert_non_null(array(3, 2, 4, 5));
-    expect_counts(ARRAY, 1, 0);
-    tide_pool_compact(pool, TIDE_ALL_TYPES);
-    assert_int_equal(tide_pool_check(pool), TIDE_OK);
-    assert_non_null(array(3, 2, 4, 5)); /* the first after a compact begins a new peak */
-    expect_counts(ARRAY, 1, 0);
-    tide_pool_compact(pool, TIDE_ALL_TYPES);
-    assert_non_null(tide_acquire_type(pool, 3, 19)); /* one element less than the array has */
-    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
-    assert_int_equal(tide_pool_check(pool), TIDE_OK);
-    assert_non_null(array(3, 2, 4, 5)); /* unready: the slot must see it */
-    expect_counts(ARRAY, 1, 0);
-    tide_pool_compact(pool, TIDE_ALL_TYPES);
-    assert_non_null(tide_acquire_type(pool, 3, 20)); /* as many */
-    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
-    assert_non_null(array(3, 2, 4, 5));
-    expect_counts(ARRAY, 2, 0);
-}
-
 static void test_array_errors(void **state)
 {
     (void)state;
@@ -461,15 +371,10 @@ int main(int count, char **args)
         TEST(test_scope_in_a_level),
         TEST(test_scope_untracked),
         TEST(test_scope_not_set_up),
-        TEST(test_scope_no_room),
-        TEST(test_too_deep),
-        TEST(test_scope_abandoned),
-        TEST(test_refused),
         TEST(test_frames),
         TEST(test_frame_of_bad_types),
         TEST(test_acquires),
         TEST(test_arrays),
-        TEST(test_array_after_the_limit_changed),
         TEST(test_array_errors),
         TEST(test_headers_of_another_form),
         TEST(an_address_of_code_has_one_name),
