@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "service.h"
 
-enum { FOLLOWERS = 8, LOOK_MS = 500 };
+enum { FOLLOWERS = 8, LOOK_MS = 250 };
 
 typedef struct events_follower {
     uint64_t told;
@@ -23,7 +24,8 @@ static bool events_end;      /* atomic */
 /* The next piece: entries that are new, else the sites, which also tells that the connection lives. */
 static bool events_make_next(events_follower *follower)
 {
-    json_t *list = journal_after(follower->told, LOOK_MS), *one;
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    json_t *list = journal_after(follower->told), *one;
     size_t i;
     FILE *out = open_memstream(&follower->text, &follower->length);
     if (out == NULL)

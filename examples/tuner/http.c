@@ -134,7 +134,7 @@ static enum MHD_Result http_get_site(http_request *request)
 
 static enum MHD_Result http_get_journal(http_request *request)
 {
-    return http_json(request, 200, journal_after(0, 0));
+    return http_json(request, 200, journal_after(0));
 }
 
 static enum MHD_Result http_get_events(http_request *request)

@@ -17,7 +17,7 @@
 
 #include "service.h"
 
-enum { STARTED_MAX = 64, LOOK_MS = 250, PATIENCE_MS = 5000, NICE = 10 };
+enum { STARTED_MAX = 64, PATIENCE_MS = 5000, NICE = 10 };
 
 typedef struct main_options {
     const char *address, *profile;
@@ -114,7 +114,7 @@ static int main_serve(const main_options *options, const char *token, const sigs
     errno = 0;
     if (nice(NICE) == -1 && errno != 0)
         perror("tuner: nice");
-    if (!workers_start(LOOK_MS))
+    if (!workers_start())
         return 1;
     if (!http_start(options->address, options->port, token, options->profile != NULL)) {
         fprintf(stderr, "tuner: cannot serve at %s:%d: %s\n", options->address, options->port,

@@ -11,8 +11,8 @@
 
 /* ---- workers.c: processes that listen (tidepool/listen.h) ---- */
 
-/* The thread that looks at them every `period_ms`. */
-bool workers_start(int period_ms);
+/* The thread that looks at them four times a second. */
+bool workers_start(void);
 void workers_stop(void);
 
 /* The facts of all workers as they were last seen, or of one (NULL: there is no such worker). The
@@ -48,8 +48,8 @@ void tune_stop(void); /* waits; what is on trial is taken back */
 /* Takes the entry over, and numbers it. */
 void journal_add(json_t *entry);
 
-/* Entries after `since`; waits up to so long for one. A new reference. */
-json_t *journal_after(uint64_t since, int wait_ms);
+/* Entries after `since`, of the last 512. A new reference. */
+json_t *journal_after(uint64_t since);
 
 /* The number; 0 where no entry has had it yet: it is one of an earlier service. */
 uint64_t journal_known(uint64_t number);

@@ -13,7 +13,7 @@
 
 #include "service.h"
 
-enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20, VALUES = 8 };
+enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20 };
 
 #define TUNE_CONFIDENCE 1.96 /* standard errors: 95 % */
 
@@ -182,33 +182,46 @@ __attribute__((format(printf, 4, 5))) static bool tune_try(tune_run *run, json_t
 
 /* ---- what there is to try ----------------------------------------------------------------- */
 
-static json_t *tune_set_knob(const char *name, double value)
+/* Takes a request over and gives it with one member more. */
+static json_t *tune_with(json_t *request, const char *key, json_t *value)
 {
-    return json_pack("{s:s, s:s, s:f}", "do", "tell", "tunable", name, "value", value);
+    json_object_set(request, key, value);
+    return request;
 }
 
-/* From where it is, by factors of four and then two, up and down, as long as that wins. */
+/* Tries each value in the place of what is there now, and goes on from what wins. `request` sets one when
+ * `key` is added. Takes `request` and `values` over. */
+static void tune_values(tune_run *run, const char *name, json_t *now, json_t *request,
+                        const char *key, json_t *values)
+{
+    size_t i;
+    json_t *next;
+    json_array_foreach(values, i, next)
+    {
+        char *from = json_dumps(now, JSON_ENCODE_ANY), *to = json_dumps(next, JSON_ENCODE_ANY);
+        if (!json_equal(now, next) && from != NULL && to != NULL &&
+            tune_try(run, tune_with(json_copy(request), key, next),
+                     tune_with(json_copy(request), key, now), "%s from %s to %s", name, from, to))
+            now = next;
+        free(from);
+        free(to);
+    }
+    json_decref(values);
+    json_decref(request);
+}
+
+/* The lowest value and its doubles, up to the highest. */
 static void tune_knob(tune_run *run, const json_t *knob)
 {
-    static const double factors[] = {4, 0.25, 2, 0.5};
     const char *name = tune_text(knob, "name");
-    double low = tune_number(knob, "low"), high = tune_number(knob, "high");
-    double now = tune_number(knob, "value");
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
-        for (int times = 0; times < VALUES; times++) {
-            double next = now == 0 && factors[i] > 1 ? 1 : floor(now * factors[i]);
-            next = fmin(fmax(next, low), high);
-            if (next == now || !tune_try(run, tune_set_knob(name, next), tune_set_knob(name, now),
-                                         "%s from %.0f to %.0f", name, now, next))
-                break;
-            now = next;
-        }
-}
-
-static json_t *tune_pin_variant(const char *name, const char *variant, json_t *key)
-{
-    return json_pack("{s:s, s:s, s:s, s:O}", "do", "tell", "tunable", name, "variant", variant,
-                     "row", key);
+    json_int_t low = json_integer_value(json_object_get(knob, "low"));
+    json_int_t high = json_integer_value(json_object_get(knob, "high"));
+    json_t *values = json_array();
+    for (json_int_t value = low; value <= high && value <= INT64_MAX / 2;
+         value = value > 0 ? 2 * value : 1)
+        json_array_append_new(values, json_integer(value));
+    tune_values(run, name, json_object_get(knob, "value"),
+                json_pack("{s:s, s:s}", "do", "tell", "tunable", name), "value", values);
 }
 
 /* The library has chosen by itself what nobody pinned. */
@@ -219,19 +232,15 @@ static void tune_variants(tune_run *run, const json_t *tunable)
     json_t *row, *one;
     json_array_foreach(json_object_get(tunable, "rows"), i, row)
     {
-        const char *now = tune_text(row, "choice");
-        json_t *key = json_object_get(row, "key");
-        if (!json_is_true(json_object_get(row, "pinned")) || now == NULL || key == NULL)
-            continue;
+        json_t *values = json_array(), *key = json_object_get(row, "key");
         json_array_foreach(json_object_get(row, "candidates"), k, one)
-        {
-            const char *next = tune_text(one, "name");
-            if (next != NULL && strcmp(next, now) != 0 &&
-                tune_try(run, tune_pin_variant(name, next, key), tune_pin_variant(name, now, key),
-                         "%s, key %lld, from %s to %s", name, (long long)json_integer_value(key),
-                         now, next))
-                now = next;
-        }
+            json_array_append(values, json_object_get(one, "name"));
+        if (key != NULL && json_is_true(json_object_get(row, "pinned")))
+            tune_values(run, name, json_object_get(row, "choice"),
+                        json_pack("{s:s, s:s, s:O}", "do", "tell", "tunable", name, "row", key),
+                        "variant", values);
+        else
+            json_decref(values);
     }
 }
 
@@ -255,62 +264,49 @@ static void tune_site(tune_run *run, const json_t *site)
                        "site %s, declared for %zu types, anew", name, json_array_size(types));
 }
 
-static json_t *tune_set_setting(const char *name, double value)
-{
-    return json_pack("{s:s, s:s, s:f}", "do", "set", "key", name, "value", value);
-}
-
-static void tune_setting(tune_run *run, const char *name, double now)
+static void tune_setting(tune_run *run, const char *name, json_t *now)
 {
     static const struct {
         const char *name;
-        double values[2];
-    } table[] = {{"trim_after", {2, 32}}, {"auto_compact", {0, 1}}, {"break_even", {0, 4}}};
+        int low, high;
+    } table[] = {{"trim_after", 2, 32}, {"auto_compact", 0, 1}, {"break_even", 0, 4}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        for (int k = 0; k < 2 && strcmp(table[i].name, name) == 0; k++) {
-            double next = table[i].values[k];
-            if (next != now &&
-                tune_try(run, tune_set_setting(name, next), tune_set_setting(name, now),
-                         "setting %s from %g to %g", name, now, next))
-                now = next;
-        }
+        if (strcmp(table[i].name, name) == 0)
+            tune_values(run, name, now, json_pack("{s:s, s:s}", "do", "set", "key", name), "value",
+                        json_pack("[i, i]", table[i].low, table[i].high));
 }
 
-/* Tries all that has the name (NULL: any); gives how much that is. Without a run it only counts. */
+static void tune_tunable(tune_run *run, const json_t *tunable)
+{
+    if (json_object_get(tunable, "value") != NULL)
+        tune_knob(run, tunable);
+    else if (strcmp(tune_text(tunable, "name"), run->objective) != 0)
+        tune_variants(run, tunable);
+}
+
+/* Is it to be tried? Without a run it is only counted. */
+static bool tune_wants(tune_run *run, const char *only, const char *name, int *found)
+{
+    bool wants = name != NULL && (only == NULL || strcmp(only, name) == 0);
+    *found += wants;
+    return wants && run != NULL;
+}
+
+/* Tries all that has the name (NULL: any); gives how much that is. */
 static int tune_each(tune_run *run, const json_t *facts, const char *only)
 {
     size_t i;
     int found = 0;
     json_t *one;
     const char *name;
-    json_array_foreach(json_object_get(facts, "tunables"), i, one)
-    {
-        name = tune_text(one, "name");
-        if (name == NULL || (only != NULL && strcmp(only, name) != 0))
-            continue;
-        found++;
-        if (run != NULL && json_object_get(one, "value") != NULL)
-            tune_knob(run, one);
-        else if (run != NULL && strcmp(name, run->objective) != 0)
-            tune_variants(run, one);
-    }
-    json_array_foreach(json_object_get(facts, "sites"), i, one)
-    {
-        name = tune_text(one, "name");
-        if (name == NULL || (only != NULL && strcmp(only, name) != 0))
-            continue;
-        found++;
-        if (run != NULL)
-            tune_site(run, one);
-    }
-    json_object_foreach(json_object_get(facts, "settings"), name, one)
-    {
-        if (only != NULL && strcmp(only, name) != 0)
-            continue;
-        found++;
-        if (run != NULL)
-            tune_setting(run, name, json_number_value(one));
-    }
+    json_array_foreach(json_object_get(facts, "tunables"), i,
+                       one) if (tune_wants(run, only, tune_text(one, "name"), &found))
+        tune_tunable(run, one);
+    json_array_foreach(json_object_get(facts, "sites"), i,
+                       one) if (tune_wants(run, only, tune_text(one, "name"), &found))
+        tune_site(run, one);
+    json_object_foreach(json_object_get(facts, "settings"), name,
+                        one) if (tune_wants(run, only, name, &found)) tune_setting(run, name, one);
     return found;
 }
 

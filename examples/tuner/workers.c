@@ -16,14 +16,12 @@
 
 #include "service.h"
 
-enum { WORKERS_MAX = 64, ANSWER_MAX = 8 << 20, PATIENCE_S = 2 }; /* of an exchange */
+enum { WORKERS_MAX = 64, ANSWER_MAX = 8 << 20, PATIENCE_S = 2, LOOK_MS = 250 };
 
 static pthread_mutex_t workers_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t workers_stopped = PTHREAD_COND_INITIALIZER;
 static json_t *workers_list; /* facts */
 static char *workers_texts[VIEW_COUNT];
-static bool workers_end;
-static int workers_period_ms;
+static bool workers_end; /* atomic */
 static pthread_t workers_thread;
 
 /* ---- one request -------------------------------------------------------------------------- */
@@ -173,36 +171,22 @@ static void workers_keep(json_t *list)
 
 static void *workers_run(void *unused)
 {
-    pthread_mutex_lock(&workers_lock);
-    while (!workers_end) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += workers_period_ms * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        if (pthread_cond_timedwait(&workers_stopped, &workers_lock, &until) == 0)
-            continue; /* it is to end */
-        pthread_mutex_unlock(&workers_lock);
+    while (!__atomic_load_n(&workers_end, __ATOMIC_RELAXED)) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
         workers_keep(workers_look());
-        pthread_mutex_lock(&workers_lock);
     }
-    pthread_mutex_unlock(&workers_lock);
     return unused;
 }
 
-bool workers_start(int period_ms)
+bool workers_start(void)
 {
-    workers_period_ms = period_ms;
     workers_keep(workers_look());
     return pthread_create(&workers_thread, NULL, workers_run, NULL) == 0;
 }
 
 void workers_stop(void)
 {
-    pthread_mutex_lock(&workers_lock);
-    workers_end = true;
-    pthread_cond_broadcast(&workers_stopped);
-    pthread_mutex_unlock(&workers_lock);
+    __atomic_store_n(&workers_end, true, __ATOMIC_RELAXED);
     pthread_join(workers_thread, NULL);
     workers_keep(NULL);
 }

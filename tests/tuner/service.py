@@ -14,7 +14,7 @@ import time
 
 os.environ["PYTHONPATH"] = os.environ.get("TIDE_TEST_PACKAGES", "")  # also of programs that a test starts
 sys.path += filter(None, [os.environ["PYTHONPATH"]])
-TUNER, MODEL = sys.argv[1:3]
+TUNER, MODEL, STEPS, COMMAND, *ARGUMENTS = sys.argv[1:]  # programs; what is said by hand
 PLAIN = MODEL + " plain"
 EXAMPLES = pathlib.Path(TUNER).parent
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "examples/tuner"
