@@ -127,7 +127,7 @@ static enum MHD_Result http_get_view(http_request *request)
 
 static enum MHD_Result http_get_site(http_request *request)
 {
-    json_t *site = views_site(request->rest);
+    json_t *site = workers_site(request->rest);
     return site != NULL ? http_json(request, 200, site)
                         : http_problem(request, 404, "no such site");
 }
@@ -171,70 +171,55 @@ static enum MHD_Result http_get_profile(http_request *request)
 
 /* ---- what is changed ---------------------------------------------------------------------- */
 
-/* Takes the order over, NULL where the body lacks something; sends it, notes it, answers. */
-static enum MHD_Result http_send(http_request *request, pid_t pid, json_t *order)
+/* What a worker is told: the members of the body, which it checks, and what is to be done with what.
+ * NULL: sites or tunables have no such verb. */
+static json_t *http_order(const json_t *body, const char *verb, const char *name)
 {
-    char error[200];
-    bool gone;
+    bool is_site = strspn(name, "0123456789") == strlen(name) && strlen(name) < 18;
+    static const char *const verbs[][2] = {{"knob", "tell"},
+                                           {"reset", "forget"},
+                                           {"pin", "pin"},
+                                           {"declare", "declare"},
+                                           {"reset", "reset"}};
+    const char *order = NULL;
+    for (size_t i = is_site ? 2 : 0; i < (is_site ? 5U : 2U); i++)
+        order = strcmp(verbs[i][0], verb) == 0 ? verbs[i][1] : order;
     if (order == NULL)
-        return http_problem(request, 400, "a member is missing or of another type");
-    json_t *entry = json_pack("{s:i, s:O, s:s, s:s}", "worker", (int)pid, "request", order,
-                              "verdict", "ordered", "why", "a client asked for it");
-    json_t *answer = workers_ask(pid, order, error, &gone);
-    if (answer != NULL)
-        journal_add(entry);
-    else
-        json_decref(entry);
-    return answer != NULL ? http_json(request, 200, answer)
-                          : http_problem(request, gone ? 404 : 422, error);
+        return NULL;
+    if (is_site && json_is_null(json_object_get(body, "tier")))
+        order = "unpin";
+    json_t *request = json_copy((json_t *)(uintptr_t)body);
+    json_object_set_new(request, "do", json_string(order));
+    json_object_set_new(request, is_site ? "site" : "tunable",
+                        is_site ? json_integer(strtoll(name, NULL, 10)) : json_string(name));
+    json_object_set(request, "row", json_object_get(body, "key"));
+    return request;
 }
 
-static json_t *http_knob_order(const char *name, const json_t *body)
-{
-    json_t *value = json_object_get(body, "value");
-    if (json_is_number(value))
-        return json_pack("{s:s, s:s, s:O}", "do", "tell", "tunable", name, "value", value);
-    return json_pack("{s:s, s:s, s:O, s:O*}", "do", "tell", "tunable", name, "variant",
-                     json_object_get(body, "variant"), "row", json_object_get(body, "key"));
-}
-
-/* What a worker is told; NULL: the body lacks something. */
-static json_t *http_site_order(const char *verb, json_int_t site, const json_t *body)
-{
-    json_t *tier = json_object_get(body, "tier");
-    if (strcmp(verb, "reset") == 0)
-        return json_pack("{s:s, s:I}", "do", "reset", "site", site);
-    if (strcmp(verb, "declare") == 0)
-        return json_pack("{s:s, s:I, s:O}", "do", "declare", "site", site, "types",
-                         json_object_get(body, "types"));
-    if (json_is_null(tier))
-        return json_pack("{s:s, s:I}", "do", "unpin", "site", site);
-    return json_pack("{s:s, s:I, s:O}", "do", "pin", "site", site, "tier", tier);
-}
-
-/* PID:NAME/VERB; NAME is a site's number or a tunable's name. */
+/* PID:NAME/VERB; NAME is a site's number or a tunable's name. The worker is asked, and it is noted. */
 static enum MHD_Result http_put_site(http_request *request)
 {
-    char name[NAME_ROOM];
+    char name[NAME_ROOM], error[200];
     int pid = 0, at = 0;
+    bool gone;
     const char *id = request->rest, *slash = strrchr(id, '/');
     if (slash == NULL || sscanf(id, "%d:%n", &pid, &at) != 1 || at == 0 || pid <= 0 ||
         slash <= id + at || slash - id - at >= NAME_ROOM)
         return http_problem(request, 404, "no such site");
-    const char *verb = slash + 1;
     snprintf(name, sizeof name, "%.*s", (int)(slash - id - at), id + at);
-    bool is_site = strspn(name, "0123456789") == strlen(name) && strlen(name) < 18;
-    bool resets = strcmp(verb, "reset") == 0;
-    if (is_site && (resets || strcmp(verb, "pin") == 0 || strcmp(verb, "declare") == 0))
-        return http_send(request, pid,
-                         http_site_order(verb, strtoll(name, NULL, 10), request->body));
-    if (!is_site && resets)
-        return http_send(request, pid, json_pack("{s:s, s:s}", "do", "forget", "tunable", name));
-    if (!is_site && strcmp(verb, "knob") == 0)
-        return http_send(request, pid, http_knob_order(name, request->body));
-    return http_problem(request, 404,
-                        "there is: pin, declare, reset of a site, knob, reset of a "
-                        "tunable");
+    json_t *order = http_order(request->body, slash + 1, name);
+    if (order == NULL)
+        return http_problem(request, 404,
+                            "there is: pin, declare, reset of a site; knob, reset of a tunable");
+    json_t *entry = json_pack("{s:i, s:O, s:s, s:s}", "worker", pid, "request", order, "verdict",
+                              "ordered", "why", "a client asked for it");
+    json_t *answer = workers_ask(pid, order, error, &gone);
+    if (answer == NULL) {
+        json_decref(entry);
+        return http_problem(request, gone ? 404 : 422, error);
+    }
+    journal_add(entry);
+    return http_json(request, 200, answer);
 }
 
 /* Of one worker, or of all. */

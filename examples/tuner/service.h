@@ -20,21 +20,16 @@ void workers_stop(void);
 json_t *workers_seen(void);
 json_t *workers_facts(pid_t pid);
 
-/* One of the views below of what was last seen, as JSON; to be freed. */
+/* What clients see of what was last seen, as JSON; to be freed. */
 typedef enum { VIEW_WORKERS, VIEW_SITES, VIEW_SETTINGS, VIEW_COUNT } view;
 char *workers_text(view which);
+
+/* Of that the site or tunable PID:NAME; a new reference, NULL: there is none. */
+json_t *workers_site(const char *id);
 
 /* Sends a request (taken over) and gives its answer, a new reference. NULL, with a text in `error`:
  * the worker is gone, silent, or refused; *gone tells which. Any thread; waits two seconds at most. */
 json_t *workers_ask(pid_t pid, json_t *request, char error[200], bool *gone);
-
-/* ---- views.c: facts as clients see them ---- */
-
-/* Of a list of facts; a new reference. */
-json_t *views_make(view which, const json_t *list);
-
-/* The site or tunable PID:NAME of what was last seen; a new reference, NULL: there is none. */
-json_t *views_site(const char *id);
 
 /* ---- tune.c: one change at a time, kept if it wins ---- */
 

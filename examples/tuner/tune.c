@@ -18,7 +18,7 @@ enum { LEAST_USES = 40, WAIT_MS = 10000, LOOK_MS = 20 };
 #define TUNE_CONFIDENCE 1.96 /* standard errors: 95 % */
 
 typedef struct tune_run {
-    json_t *facts; /* the worker's, at the start */
+    json_t *held; /* "facts" of the worker at the start, and the "order" */
     pid_t worker, control;
     const char *only, *objective; /* names; only: NULL: all */
     bool lost;                    /* one of the two is gone: nothing more is tried */
@@ -29,9 +29,7 @@ typedef struct tune_figure {
 } tune_figure;
 
 static pthread_mutex_t tune_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool tune_has_thread;
 static bool tune_is_running, tune_ends; /* atomic */
-static pthread_t tune_thread;
 
 static bool tune_is_ended(void)
 {
@@ -315,14 +313,13 @@ static int tune_each(tune_run *run, const json_t *facts, const char *only)
 static void *tune_work(void *argument)
 {
     tune_run *run = argument;
-    (void)tune_each(run, json_object_get(run->facts, "facts"), run->only);
+    (void)tune_each(run, json_object_get(run->held, "facts"), run->only);
     tune_tell(run, json_string("the run"), "ended",
               run->lost         ? "a worker is gone"
               : tune_is_ended() ? "it was stopped"
                                 : "all was tried",
               NULL);
-    json_decref(run->facts);
-    free(run);
+    json_decref(run->held);
     __atomic_store_n(&tune_is_running, false, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -359,21 +356,22 @@ static pid_t tune_find_control(const json_t *facts)
 }
 
 /* False with a text: it cannot be run. */
-static bool tune_prepare(tune_run *run, char error[200])
+static bool tune_prepare(tune_run *run, const json_t *order, char error[200])
 {
-    const json_t *order = json_object_get(run->facts, "order");
-    const json_t *facts = json_object_get(run->facts, "facts");
     run->worker = (pid_t)json_integer_value(json_object_get(order, "worker"));
     run->control = (pid_t)json_integer_value(json_object_get(order, "control"));
     run->only = tune_text(order, "only");
     run->objective = tune_text(order, "objective");
+    const json_t *facts = json_object_get(run->held, "facts");
     if (run->objective == NULL)
         run->objective = tune_find_objective(facts);
     if (run->control == 0)
         run->control = tune_find_control(facts);
     json_t *control = run->control != run->worker ? workers_facts(run->control) : NULL;
     json_decref(control);
-    if (control == NULL)
+    if (facts == NULL)
+        snprintf(error, 200, "no worker has the number %d", (int)run->worker);
+    else if (control == NULL)
         snprintf(error, 200, "there is no other worker of this program to compare it with");
     else if (run->objective == NULL)
         snprintf(error, 200, "the worker measures nothing");
@@ -384,48 +382,36 @@ static bool tune_prepare(tune_run *run, char error[200])
     return false;
 }
 
-/* True: it is under way; the run is the thread's. */
-static bool tune_start(tune_run *run, char error[200])
+bool tune_begin(const json_t *order, char error[200])
 {
+    static tune_run run; /* the thread's, while there is one */
+    pthread_t thread;
+    bool good = false;
     pthread_mutex_lock(&tune_lock);
-    bool good = !tune_running() && !tune_is_ended();
     snprintf(error, 200, "a run is under way");
-    if (good && tune_has_thread)
-        pthread_join(tune_thread, NULL); /* it has ended */
-    if (good) {
-        __atomic_store_n(&tune_is_running, true, __ATOMIC_RELEASE);
-        tune_has_thread = good = pthread_create(&tune_thread, NULL, tune_work, run) == 0;
-        if (!good)
+    if (!tune_running() && !tune_is_ended()) {
+        json_t *held =
+            json_pack("{s:o, s:o*}", "order", json_deep_copy(order), "facts",
+                      workers_facts((pid_t)json_integer_value(json_object_get(order, "worker"))));
+        run = (tune_run){.held = held};
+        good = tune_prepare(&run, json_object_get(held, "order"), error);
+        __atomic_store_n(&tune_is_running, good, __ATOMIC_RELEASE);
+        if (!good || pthread_create(&thread, NULL, tune_work, &run) != 0) {
             __atomic_store_n(&tune_is_running, false, __ATOMIC_RELEASE);
+            json_decref(held);
+            good = false;
+        } else
+            pthread_detach(thread);
     }
     pthread_mutex_unlock(&tune_lock);
     return good;
 }
 
-bool tune_begin(const json_t *order, char error[200])
-{
-    pid_t worker = (pid_t)json_integer_value(json_object_get(order, "worker"));
-    json_t *facts = workers_facts(worker);
-    tune_run *run = facts != NULL ? calloc(1, sizeof *run) : NULL;
-    snprintf(error, 200, "no worker has the number %d", (int)worker);
-    if (run == NULL) {
-        json_decref(facts);
-        return false;
-    }
-    run->facts = json_pack("{s:o, s:o}", "facts", facts, "order", json_deep_copy(order));
-    if (tune_prepare(run, error) && tune_start(run, error))
-        return true;
-    json_decref(run->facts);
-    free(run);
-    return false;
-}
-
 void tune_stop(void)
 {
-    __atomic_store_n(&tune_ends, true, __ATOMIC_RELAXED);
     pthread_mutex_lock(&tune_lock);
-    bool joins = tune_has_thread;
+    __atomic_store_n(&tune_ends, true, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&tune_lock);
-    if (joins)
-        pthread_join(tune_thread, NULL);
+    while (tune_running())
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
 }

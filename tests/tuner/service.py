@@ -70,7 +70,8 @@ class Service:
                 yield kind, json.loads(value)
 
     def measured(self):
-        return sum(s["name"] == "round" and bool(s["rows"]) for s in self.get("/sites"))
+        """How many workers have ended a round: before, an interpreter has not made its sites."""
+        return sum(s["name"] == "round" and any(r["candidates"][0]["uses"] for r in s["rows"]) for s in self.get("/sites"))
 
     def sites(self, pid):
         return {s["name"]: s for s in self.get("/sites") if s["worker"] == pid}
