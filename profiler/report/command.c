@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool report and tidepool pprof: a record read, and something made of it. */
+/* tidepool report and tidepool pprof: a record read, or a process looked at, and something made of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "profiler/record/look.h"
 #include "profiler/record/need.h"
 #include "profiler/record/output.h"
 #include "profiler/report/advice.h"
@@ -36,6 +38,36 @@ static int report_read(const char *path, tide_history *history, tide_record_outc
     if (!outcome->whole)
         return tool_complain(TOOL_BROKEN, "%s; no facts before it", outcome->problem);
     return tool_complain(TOOL_BROKEN, "%.150s: there are no facts in it", path);
+}
+
+/* Digits, and no file of that name. */
+static bool report_is_process(const char *path)
+{
+    return path[0] != 0 && path[strspn(path, "0123456789")] == 0 && access(path, F_OK) != 0;
+}
+
+/* Of the documents of one look the first alone: it tells of all since the process began, two would tell
+ * of what was between them. */
+static bool report_keep_first(tide_record_line what, json_t *line, void *user)
+{
+    tide_history *history = user;
+    return (what == TIDE_RECORD_FACTS && history->last != NULL) ||
+           tide_history_add(what, line, user);
+}
+
+/* Codes as of report_read. */
+static int report_look(const char *pid, const tool_options *options, tide_history *history)
+{
+    tide_look look = {
+        .pid = tool_read_pid(pid), .folder = options->folder, .timeout_ms = options->timeout_ms};
+    if (look.pid < 0)
+        return TOOL_USAGE;
+    bool seen = tide_look_once(&look, report_keep_first, history);
+    int code = seen ? TOOL_OK : tool_client_complain(&look.client, look.code);
+    tide_look_end(&look);
+    if (!seen)
+        tide_history_free(history);
+    return code;
 }
 
 /* ---- words ---- */
@@ -115,11 +147,12 @@ int tool_report(int count, char **args)
 {
     tool_options options;
     tide_history history = {0};
-    tide_record_outcome outcome;
-    int code = tool_options_read(&count, args, "jo", 1, 1, &options);
+    tide_record_outcome outcome = {.whole = true};
+    int code = tool_options_read(&count, args, "jotd", 1, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    code = report_read(args[1], &history, &outcome);
+    code = report_is_process(args[1]) ? report_look(args[1], &options, &history)
+                                      : report_read(args[1], &history, &outcome);
     if (code != TOOL_OK)
         return code;
     if (options.output != NULL || options.json)
