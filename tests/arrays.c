@@ -148,24 +148,6 @@ static void a_position_serves_arrays_and_plain_acquires_in_turn(const scene *s)
         form_run(s->form, s->pool, raw_then_array, &turn);
 }
 
-static void outer_and_inner(tide_pool *pool, void *state)
-{
-    const form *inner = state;
-    tide_array *outer = TAKE(pool, TIDE_F64, 6, 7);
-    fill_bytes(tide_array_data(outer), bytes_of(outer), 9);
-    struct asked asked = {TIDE_F64, TIDE_COLUMN_MAJOR, 2, SHAPE(6, 7), NULL};
-    form_run(inner, pool, ask, &asked);
-    assert_ptr_not_equal(asked.array, outer);
-    expect_array(outer, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(6, 7));
-    expect_bytes(tide_array_data(outer), bytes_of(outer), 9);
-}
-
-static void an_inner_scope_leaves_outer_headers_alone(const scene *s)
-{
-    EACH_FORM(inner)
-    form_run(s->form, s->pool, outer_and_inner, (void *)(uintptr_t)inner);
-}
-
 static const struct {
     int ndim;
     int64_t shape[4];
@@ -333,23 +315,6 @@ static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-struct foreign {
-    tide_pool *pool;
-    bool refused;
-};
-
-static void the_limit_of_the_pool_holds_for_arrays(void **state)
-{
-    (void)state;
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 4096});
-    TAKE(pool, TIDE_U8, 32, 64);
-    assert_null(tide_array_acquire(pool, TIDE_U8, 2, SHAPE(33, 64)));
-    expect_error(TIDE_ERROR_LIMIT, "4096");
-    assert_int_equal(tide_pool_active(pool, TIDE_U8), 1);
-    TAKE(pool, TIDE_U8, 32, 64);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* A slot that has headers of other ranks, and no memory for one more. */
 static void a_new_rank_without_memory_keeps_the_old_ones(void **state)
 {
@@ -418,24 +383,6 @@ static void ready_headers_are_counted_exactly(void **state)
     }
 }
 
-static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
-{
-    (void)state;
-    double ways;
-    ways = get_constant("array_ways");
-    assert_int_equal(ways, 4);
-    set_constant("array_ways", 5);
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    for (int round = 0; round < 10; round++)
-        for (int i = 0; i < 5; i++) {
-            expect_ok(tide_pool_reset(pool));
-            ask_pattern(pool, &i);
-        }
-    expect_counts(pool, 0, 45, 5, 4);
-    set_constant("array_ways", ways);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void statistics_of_nothing_are_refused(void **state)
 {
     (void)state;
@@ -453,7 +400,6 @@ static const form_case cases[] = {
     CASE(the_last_index_runs_fastest_in_row_order_and_the_first_in_column_order),
     CASE_SLOTS(a_header_follows_its_slot_when_that_grows),
     CASE(a_position_serves_arrays_and_plain_acquires_in_turn),
-    CASE(an_inner_scope_leaves_outer_headers_alone),
     CASE_SLOTS(shapes_that_wander_over_positions_allocate_nothing_either),
     CASE(trim_frees_headers_with_their_slots),
     CASE(bad_shapes_and_types_are_refused_and_change_nothing),
@@ -462,10 +408,8 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_null_pool_is_refused),
     cmocka_unit_test(a_ready_header_over_smaller_memory_is_not_enough),
-    cmocka_unit_test(the_limit_of_the_pool_holds_for_arrays),
     cmocka_unit_test(a_new_rank_without_memory_keeps_the_old_ones),
     cmocka_unit_test(ready_headers_are_counted_exactly),
-    cmocka_unit_test(with_a_way_for_each_shape_nothing_is_computed_twice),
     cmocka_unit_test(statistics_of_nothing_are_refused),
 };
 

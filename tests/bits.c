@@ -97,40 +97,6 @@ static void a_hundred_bits_are_packed(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- with bools beside them ---- */
-
-static void take_bits_and_bools(tide_pool *pool, void *state)
-{
-    (void)state;
-    size_t bits_live = tide_pool_active(pool, TIDE_BIT),
-           bools_live = tide_pool_active(pool, TIDE_BOOL);
-    uint64_t *bits = tide_acquire_bits(pool, 100);
-    assert_int_equal(tide_pool_active(pool, TIDE_BIT), bits_live + 1);
-    assert_int_equal(tide_pool_active(pool, TIDE_BOOL), bools_live);
-    bool *bools = tide_acquire(pool, bool, 100);
-    assert_int_equal(tide_pool_active(pool, TIDE_BIT), bits_live + 1);
-    assert_int_equal(tide_pool_active(pool, TIDE_BOOL), bools_live + 1);
-    uint64_t *words = tide_acquire(pool, uint64_t, 2);
-    assert_int_equal(tide_pool_active(pool, TIDE_BIT), bits_live + 1);
-    fill_bytes(bits, 16, 1);
-    memset(bools, 1, 100);
-    fill_bytes(words, 16, 2);
-    expect_bytes(bits, 16, 1);
-    for (int i = 0; i < 100; i++)
-        assert_true(bools[i]);
-    void *none = tide_acquire_bits(pool, 0), *another = tide_acquire_bits(pool, 0);
-    assert_true(none != NULL && another != NULL && none != another);
-}
-
-static void bools_and_bits_have_shelves_of_their_own(const scene *s)
-{
-    counts before = counts_of(s->pool);
-    form_run(s->form, s->pool, take_bits_and_bools, NULL);
-    counts_same(before, s->pool);
-    form_repeat(s->form, s->pool, 3, take_bits_and_bools, NULL);
-    counts_same(before, s->pool);
-}
-
 static void take_too_many(tide_pool *pool, void *state)
 {
     (void)state;
@@ -259,58 +225,7 @@ static void views_of_bits_begin_with_a_word(const scene *s)
     form_run(s->form, s->pool, view_bits, NULL);
 }
 
-/* ---- one by one ---- */
-
-struct shadow {
-    uint64_t *bits;
-    bool is[64 * WORDS];
-};
-
-static void expect_shadow(const struct shadow *shadow)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < 64 * WORDS; i++) {
-        assert_int_equal(tide_bit_test(shadow->bits, i), shadow->is[i]);
-        assert_int_equal(shadow->bits[i / 64] >> (i % 64) & 1, shadow->is[i]);
-        count += shadow->is[i];
-    }
-    assert_int_equal(tide_bits_count(shadow->bits, 64 * WORDS), count);
-}
-
-static void set_clear_and_put(struct shadow *shadow, size_t i)
-{
-    tide_bit_set(shadow->bits, i);
-    shadow->is[i] = true;
-    expect_shadow(shadow);
-    tide_bit_set(shadow->bits, i);
-    expect_shadow(shadow);
-    tide_bit_clear(shadow->bits, i);
-    shadow->is[i] = false;
-    expect_shadow(shadow);
-    tide_bit_clear(shadow->bits, i);
-    expect_shadow(shadow);
-    tide_bit_put(shadow->bits, i, false);
-    expect_shadow(shadow);
-    tide_bit_put(shadow->bits, i, true);
-    shadow->is[i] = true;
-    tide_bit_put(shadow->bits, i, true);
-    expect_shadow(shadow);
-}
-
-static void at_word_borders_one_bit_changes_and_no_other(void **state)
-{
-    (void)state;
-    static const size_t places[] = {0, 1, 31, 32, 62, 63, 64, 65, 127, 128, 500, 64 * WORDS - 1};
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    struct shadow shadow = {.bits = tide_zeros_type(pool, TIDE_BIT, 64 * WORDS)};
-    for (int round = 0; round < 2; round++) {
-        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-            set_clear_and_put(&shadow, places[i]);
-        memset(shadow.is, 1, sizeof shadow.is);
-        memset(shadow.bits, 0xFF, 8 * WORDS);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
+/* ---- counted ---- */
 
 static void counting_looks_at_no_bit_beyond_the_length(void **state)
 {
@@ -333,7 +248,6 @@ static void counting_looks_at_no_bit_beyond_the_length(void **state)
 static const form_case cases[] = {
     CASE(ones_and_zeros_right_to_the_last_word_whatever_was_there),
     CASE_SLOTS(filling_stops_at_the_last_word),
-    CASE(bools_and_bits_have_shelves_of_their_own),
     CASE(more_bits_than_there_can_be_are_refused),
     CASE(arrays_of_bits_have_any_number_of_dimensions),
     CASE(views_of_bits_begin_with_a_word),
@@ -341,7 +255,6 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_hundred_bits_are_packed),
-    cmocka_unit_test(at_word_borders_one_bit_changes_and_no_other),
     cmocka_unit_test(counting_looks_at_no_bit_beyond_the_length),
 };
 

@@ -305,23 +305,6 @@ static void it_outlives_the_pool(void **state)
     }
 }
 
-static void large_arrays_with_a_mapping_of_their_own_are_pinned_too(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_array *array = TAKE(pool, TIDE_U8, 3, 4 << 20);
-    fill_bytes(tide_array_data(array), 5000, 1);
-    tide_dl_managed *first = export_array(pool, array);
-    expect_ok(tide_pool_reset(pool));
-    array = TAKE(pool, TIDE_U8, 3, 4 << 20);
-    assert_ptr_not_equal(tide_array_data(array), first->tensor.data);
-    tide_dl_managed *second = export_array(pool, array);
-    give_back(second);
-    expect_ok(tide_pool_destroy(pool));
-    expect_bytes(first->tensor.data, 5000, 1);
-    give_back(first);
-}
-
 /* What a consumer holds does not count against the limit; what would come back has to fit. Once nothing is
  * live, what the other type keeps makes room. */
 static void pinned_memory_returns_only_within_the_limit(void **state)
@@ -444,7 +427,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(every_type_has_its_name_in_dlpack),
     cmocka_unit_test(the_layout_is_that_of_the_specification),
     cmocka_unit_test(it_outlives_the_pool),
-    cmocka_unit_test(large_arrays_with_a_mapping_of_their_own_are_pinned_too),
     cmocka_unit_test(pinned_memory_returns_only_within_the_limit),
     cmocka_unit_test(a_rewound_view_of_a_live_array_is_refused),
     cmocka_unit_test(a_guarded_array_stays_with_its_scope),

@@ -218,39 +218,11 @@ void throws_are_rethrown_and_nested(void **)
     expect_ok(tide_pool_destroy(pool));
 }
 
-// A reset inside the scopes that the exception passes: their ends do nothing.
-void reset_and_throw(tide_pool *pool, void *state)
-{
-    take(pool, TIDE_F64, 9, 1);
-    expect_ok(tide_pool_reset(pool));
-    *static_cast<tide_mark *>(state) = tide_checkpoint(pool);
-    take(pool, TIDE_F64, 9, 2);
-    throw Thrown("after a reset");
-}
-
-void a_throw_after_a_reset_leaves_newer_marks_open(const scene *s)
-{
-    tide_mark mark;
-    bool caught = false;
-    try {
-        form_run(s->form, s->pool, reset_and_throw, &mark);
-    } catch (const Thrown &) {
-        caught = true;
-    }
-    assert_true(caught);
-    CHECK_POOL(s->pool);
-    assert_int_equal(tide_pool_depth(s->pool), 1);
-    assert_int_equal(tide_pool_active(s->pool, TIDE_F64), 1);
-    expect_ok(tide_rewind(s->pool, mark));
-    counts_same(counts{0, 0, 0, 0}, s->pool);
-}
-
 const form_case cases[] = {
     CASE(a_throw_through_a_scope_cleans_it_up),
     CASE(the_scope_around_a_throw_cleans_up_after_it),
     CASE(scopes_of_all_forms_unwind_together),
     CASE(a_throw_through_c_compiled_for_exceptions_cleans_up),
-    CASE(a_throw_after_a_reset_leaves_newer_marks_open),
 };
 
 const struct CMUnitTest others[] = {

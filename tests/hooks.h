@@ -37,6 +37,9 @@ bool stager_is_there(void);
 /* Ends it; the next compile starts another. */
 void stop_compiler_process(void);
 
+/* The child of a fork learns, as others do not. */
+void learn_in_a_child(void);
+
 /* How the library was built: how much it asserts (2: it walks a pool after each cold call), and whether a
  * sanitizer has its memory where it likes. */
 int assert_level(void);

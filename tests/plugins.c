@@ -197,49 +197,6 @@ static void both_may_be_loaded_and_one_unloaded(void **state)
     drop_pool(pool);
 }
 
-static void observed_sites_leave_too(void **state)
-{
-    (void)state;
-    char *text = NULL;
-    size_t length = 0;
-    assert_int_equal(tide_profile_observe(true), TIDE_OK);
-    come_and_go(path_c);
-    come_and_go(path_cpp);
-    FILE *out = open_memstream(&text, &length);
-    assert_non_null(out);
-    assert_int_equal(tide_profile_print(out), TIDE_OK);
-    assert_int_equal(fclose(out), 0);
-    assert_null(strstr(text, "plugin: "));
-    free(text);
-    assert_int_equal(tide_profile_observe(false), TIDE_OK);
-}
-
-static bool pin_to_table(tide_site *site, void *user)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I64};
-    ++*(size_t *)user;
-    return tide_site_declare(site, types, 2) == TIDE_OK &&
-           tide_site_pin(site, TIDE_TIER_TABLE) == TIDE_OK;
-}
-
-static void pinned_sites_leave_too(void **state)
-{
-    (void)state;
-    const char *paths[] = {path_c, path_cpp};
-    for (size_t i = 0; i < 2; i++) {
-        size_t before = tide_site_count(), pinned = 0;
-        tide_pool *pool = make_pool();
-        plugin p = load(paths[i]);
-        assert_int_equal(p.run(pool), PLUGIN_ARRAYS);
-        tide_site_each(pin_to_table, &pinned);
-        assert_int_equal(pinned, tide_site_count());
-        assert_int_equal(p.run(pool), PLUGIN_ARRAYS);
-        unload(&p, paths[i]);
-        assert_int_equal(tide_site_count(), before);
-        drop_pool(pool);
-    }
-}
-
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -247,8 +204,6 @@ int main(int count, char **arguments)
         cmocka_unit_test(sites_leave_with_their_library),
         cmocka_unit_test(a_library_may_come_back_many_times),
         cmocka_unit_test(both_may_be_loaded_and_one_unloaded),
-        cmocka_unit_test(observed_sites_leave_too),
-        cmocka_unit_test(pinned_sites_leave_too),
     };
     if (count != 3)
         return EXIT_FAILURE;

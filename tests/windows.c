@@ -105,13 +105,6 @@ static tide_site_profile take_window(tide_site *site)
     return profile;
 }
 
-static tide_site_profile profile_of(const tide_site *site)
-{
-    tide_site_profile profile;
-    expect_ok(tide_profile_site(site, &profile));
-    return profile;
-}
-
 static uint64_t samples_of(const tide_site *site)
 {
     tide_site_information info;
@@ -218,73 +211,6 @@ static void a_window_closes_by_itself_after_so_many_uses(void **state)
         tide_site_profile profile = take_window(site);
         expect_uses(site, &profile, USES);
         assert_int_equal(samples_of(site), USES);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void windows_follow_each_other(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind)
-    {
-        tide_site *site = site_of_kind(kind, "follows", pool);
-        for (uint64_t window = 1; window <= 4; window++) {
-            open_window(site, window);
-            use_times(site, pool, window + 3);
-            tide_site_profile profile = take_window(site), nothing = take_window(site);
-            expect_uses(site, &profile, window);
-            assert_int_equal(nothing.scopes + nothing.type_count + nothing.pattern_count, 0);
-        }
-        tide_site_profile total = profile_of(site);
-        expect_uses(site, &total, 1 + 2 + 3 + 4);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void a_window_can_be_ended(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind)
-    {
-        tide_site *site = site_of_kind(kind, "ended", pool);
-        tide_site_information info;
-        open_window(site, 100);
-        use_times(site, pool, 3);
-        expect_ok(tide_site_info(site, &info));
-        assert_true(info.observed);
-        assert_int_equal(info.samples, 3);
-        tide_registry_lock();
-        tide_window_end(site);
-        tide_registry_unlock();
-        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
-        use_times(site, pool, 3);
-        expect_ok(tide_site_info(site, &info));
-        assert_false(info.observed);
-        assert_int_equal(info.samples, 3);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void observing_everything_does_not_end_with_a_window(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind)
-    {
-        tide_site *site = site_of_kind(kind, "always", pool);
-        expect_ok(tide_profile_observe(true));
-        filled = 0;
-        open_window(site, 2);
-        use_times(site, pool, 5);
-        assert_int_equal(filled, 1);
-        assert_false(is_open(site));
-        assert_ptr_not_equal(site->plan, &tide_plans_general[kind]);
-        expect_ok(tide_profile_observe(false));
-        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
-        use_times(site, pool, 5);
-        assert_int_equal(samples_of(site), 5);
     }
     expect_ok(tide_pool_destroy(pool));
 }
@@ -445,41 +371,6 @@ static void threads_fill_a_window_exactly(void **state)
 
 /* ---- places ------------------------------------------------------------------------------ */
 
-static void acquire_types(tide_site *site, tide_pool *pool, const tide_type *types, size_t count,
-                          size_t times)
-{
-    tide_mark mark = tide_checkpoint(pool);
-    for (size_t i = 0; i < times * count; i++)
-        assert_non_null(tide_site_acquire(site, pool, types[i % count], 1));
-    expect_ok(tide_rewind(pool, mark));
-}
-
-/* Types of an earlier phase hold no place against later ones. */
-static void later_windows_have_room_for_other_types(void **state)
-{
-    (void)state;
-    enum { TYPES = 40, PHASES = 3 };
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = site_of_kind(TIDE_KIND_ACQUIRE, "phases", pool);
-    for (int phase = 0; phase < PHASES; phase++) {
-        tide_type types[TYPES];
-        for (int i = 0; i < TYPES; i++)
-            types[i] = fresh_type();
-        open_window(site, TYPES);
-        acquire_types(site, pool, types, TYPES, 1);
-        tide_site_profile profile = take_window(site);
-        assert_int_equal(profile.scopes, TYPES);
-        assert_int_equal(profile.type_count, TIDE_PROFILE_TYPES);
-        assert_int_equal(profile.other, TYPES - TIDE_PROFILE_TYPES);
-        expect_type(&profile, types[0], 1, 1, 1);
-    }
-    tide_site_profile total = profile_of(site);
-    assert_int_equal(total.scopes, PHASES * TYPES);
-    assert_int_equal(total.type_count, TIDE_PROFILE_TYPES);
-    assert_int_equal(total.other, PHASES * TYPES - TIDE_PROFILE_TYPES);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void patterns_beyond_the_places_count_as_others(void **state)
 {
     (void)state;
@@ -534,23 +425,6 @@ static void a_scopes_pattern_is_its_set_of_types(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* The same at a tier that keeps what it saves in the scope. */
-static void a_table_plan_is_read_as_well(void **state)
-{
-    (void)state;
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_U8};
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "table", pool);
-    expect_ok(tide_site_declare(site, types, 3));
-    const tide_plan *plain = site->plan;
-    open_window(site, 3);
-    use_times(site, pool, 3);
-    assert_ptr_equal(site->plan, plain);
-    tide_site_profile profile = take_window(site);
-    expect_uses(site, &profile, 3); /* u8 was saved and not needed */
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- adding ------------------------------------------------------------------------------ */
 
 static void adding_weighs_and_matches(void **state)
@@ -589,17 +463,12 @@ static void adding_weighs_and_matches(void **state)
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_window_closes_by_itself_after_so_many_uses),
-    cmocka_unit_test(windows_follow_each_other),
-    cmocka_unit_test(a_window_can_be_ended),
-    cmocka_unit_test(observing_everything_does_not_end_with_a_window),
     cmocka_unit_test(a_scope_that_outlasts_its_window_is_not_counted),
     cmocka_unit_test(a_reset_closes_the_window_and_forgets),
     cmocka_unit_test(refused_uses_leave_no_trace_but_use_the_window_up),
     cmocka_unit_test(threads_fill_a_window_exactly),
-    cmocka_unit_test(later_windows_have_room_for_other_types),
     cmocka_unit_test(patterns_beyond_the_places_count_as_others),
     cmocka_unit_test(a_scopes_pattern_is_its_set_of_types),
-    cmocka_unit_test(a_table_plan_is_read_as_well),
     cmocka_unit_test(adding_weighs_and_matches),
 };
 

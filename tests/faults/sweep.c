@@ -17,8 +17,7 @@
 
 #include <cmocka.h>
 
-#include "jit/learn/test_hooks.h"
-#include "runtime/base/test_hooks.h"
+#include "tests/hooks.h"
 #include "tests/support.h"
 
 enum { ONCE, FOR_EVER, MODES, RUNS_MAX = 200 };
@@ -47,9 +46,9 @@ static tide_status call_with_faults(const struct fault_case *one, struct fixture
 {
     asked = 0;
     injected->run = 0;
-    tide_os_fault = inject;
+    set_memory_fault(inject);
     tide_status status = one->call(fixture);
-    tide_os_fault = NULL;
+    set_memory_fault(NULL);
     return status;
 }
 
@@ -162,7 +161,7 @@ static void run_apart(const struct fault_case *one)
     injected->wrong[0] = '\0';
     pid_t child = fork_child(0);
     if (child == 0) {
-        tide_round_begin_again();
+        learn_in_a_child();
         run(one);
     }
     int status = wait_for_child(child);

@@ -21,7 +21,6 @@
 #include <tidepool/tune.h>
 
 #include "../support.h"
-#include "jit/events/event.h"
 
 static bool no_thread;
 static char folder[] = "/tmp/tide-threads-XXXXXX";
@@ -64,7 +63,7 @@ static size_t count_sockets(void)
 static void be_a_child(size_t sockets)
 {
     tide_pool *pool = tide_pool_create(NULL);
-    bool good = count_sockets() < sockets && pool != NULL && tide_events_also == NULL;
+    bool good = count_sockets() < sockets && pool != NULL;
     good = good && tide_listen(folder) == TIDE_ERROR_STATE && tide_listen_end() == TIDE_OK;
     _exit(good && !has_socket(getpid()) ? 0 : 1);
 }
@@ -105,17 +104,17 @@ static void once_exit_has_begun_nothing_listens(void **state)
 
 /* ---- the thread --------------------------------------------------------------------------- */
 
-static void without_a_thread_nobody_hears_of_events(void **state)
+static void without_a_thread_there_is_no_socket(void **state)
 {
     (void)state;
     no_thread = true;
     assert_int_equal(tide_listen(folder), TIDE_ERROR_FILE);
-    assert_true(tide_events_also == NULL && !has_socket(getpid()));
+    assert_false(has_socket(getpid()));
     no_thread = false;
     assert_int_equal(tide_listen(folder), TIDE_OK);
-    assert_true(tide_events_also != NULL && tide_listen(folder) == TIDE_OK);
+    assert_true(has_socket(getpid()) && tide_listen(folder) == TIDE_OK);
     assert_int_equal(tide_listen_end(), TIDE_OK);
-    assert_true(tide_events_also == NULL);
+    assert_false(has_socket(getpid()));
 }
 
 static void a_folder_that_is_none_is_refused(void **state)
@@ -136,7 +135,7 @@ int main(int count, char **args)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_forked_child_does_not_listen),
         cmocka_unit_test(once_exit_has_begun_nothing_listens),
-        cmocka_unit_test(without_a_thread_nobody_hears_of_events),
+        cmocka_unit_test(without_a_thread_there_is_no_socket),
         cmocka_unit_test(a_folder_that_is_none_is_refused),
     };
     tide_tune_set("background", 0);
