@@ -12,7 +12,7 @@
 static const char call[] = "tide_acquire";
 
 /* The type is known. */
-static void *acquire_change(tide_pool *pool, tide_type type, size_t n, tide_place place)
+TIDE_INLINE void *acquire_change(tide_pool *pool, tide_type type, size_t n, tide_place place)
 {
     tide_row *row = tide_row_ready(pool, type, call);
     if (row == NULL || !tide_log_touch(pool, row->shelf, call))
@@ -28,9 +28,10 @@ static void *acquire_change(tide_pool *pool, tide_type type, size_t n, tide_plac
 /* Any acquire, in any pool: checks what was asked, and does all of it. */
 static TIDE_COLD void *acquire_cold(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
-    if (tide_pool_use_or_report(pool, call) != TIDE_OK)
+    if (!tide_pool_plain(pool) && tide_pool_use_or_report(pool, call) != TIDE_OK)
         return NULL;
-    if (tide_type_facts_of(type) == NULL) {
+    bool known = type < TIDE_TYPE_LIMIT && pool->shelves[type].next != NULL;
+    if (!known && tide_type_facts_of(type) == NULL) {
         tide_type_refuse(type, call);
         return NULL;
     }

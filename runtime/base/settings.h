@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The values of the settings and of constants. Mechanism reads them here; policy writes settings
- * (environment, API). Two tables say what exists: settings.def and constants.def. Any thread; each
- * value is atomic. */
+ * (environment, API). Two tables say what exists: settings.def and constants.def. Any thread. */
 #ifndef TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 #define TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 
@@ -22,8 +21,22 @@ typedef enum tide_constant {
     TIDE_CONSTANT_COUNT
 } tide_constant;
 
-double tide_setting_get(tide_setting setting);
-double tide_constant_get(tide_constant constant);
+/* Each value is atomic. Who sets one has checked its range. */
+extern double tide_setting_values[TIDE_SETTING_COUNT], tide_constant_values[TIDE_CONSTANT_COUNT];
+
+static inline double tide_setting_get(tide_setting setting)
+{
+    double value;
+    __atomic_load(&tide_setting_values[setting], &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+static inline double tide_constant_get(tide_constant constant)
+{
+    double value;
+    __atomic_load(&tide_constant_values[constant], &value, __ATOMIC_RELAXED);
+    return value;
+}
 
 /* Of what counts: it is a whole number of 0 or more, or what is behind the point is dropped. */
 static inline uint64_t tide_setting_whole(tide_setting setting)

@@ -62,24 +62,6 @@ tide_type tide_type_find(const char *name)
     return TIDE_NO_TYPE;
 }
 
-bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes)
-{
-    tide_assert(facts != NULL && bytes != NULL);
-    if (facts->size == 0) { /* nothing overflows, but a negative count shall be one here, too */
-        *bytes = (n / 64 + (n % 64 != 0)) * 8;
-        return n <= PTRDIFF_MAX;
-    }
-    return !__builtin_mul_overflow(n, facts->size, bytes);
-}
-
-size_t tide_type_fit(const tide_type_facts *facts, size_t bytes)
-{
-    tide_assert(facts != NULL);
-    if (facts->size != 0)
-        return bytes / facts->size;
-    return bytes > SIZE_MAX / 8 ? SIZE_MAX : bytes * 8;
-}
-
 /* Size, alignment and name are a type's identity. */
 static int type_compare(const void *left, const void *right)
 {

@@ -3,7 +3,12 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_TYPE_H
 #define TIDEPOOL_RUNTIME_BASE_TYPE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <tidepool/type.h>
+
+#include "runtime/base/assert.h"
 
 typedef struct tide_type_facts {
     const char *name;
@@ -22,9 +27,22 @@ tide_status tide_type_refuse(tide_type type, const char *call);
 tide_type tide_type_known(const tide_type_facts *facts);
 
 /* Bytes that n elements take: whole words for bits. False when they overflow. */
-bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes);
+static inline bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes)
+{
+    tide_assert(facts != NULL && bytes != NULL);
+    if (facts->size == 0) { /* nothing overflows, but a negative count shall be one here, too */
+        *bytes = (n / 64 + (n % 64 != 0)) * 8;
+        return n <= PTRDIFF_MAX;
+    }
+    return !__builtin_mul_overflow(n, facts->size, bytes);
+}
 
 /* Elements that so many bytes hold. */
-size_t tide_type_fit(const tide_type_facts *facts, size_t bytes);
+static inline size_t tide_type_fit(const tide_type_facts *facts, size_t bytes)
+{
+    if (facts->size != 0)
+        return bytes / facts->size;
+    return bytes > SIZE_MAX / 8 ? SIZE_MAX : bytes * 8;
+}
 
 #endif

@@ -364,10 +364,8 @@ static void guard_draw(tide_guard_turns *turns)
     tide_assert(turns->in > 0 && turns->rest < turns->every);
 }
 
-bool tide_guard_due(tide_guard_turns *turns)
+bool tide_guard_turn(tide_guard_turns *turns)
 {
-    if (turns->every == 0)
-        return false;
     if (turns->in == 0)
         guard_draw(turns);
     return --turns->in == 0;

@@ -23,7 +23,11 @@ typedef struct tide_guard_turns {
 } tide_guard_turns;
 
 /* Counts an acquire. Is it one to be guarded? */
-bool tide_guard_due(tide_guard_turns *turns);
+bool tide_guard_turn(tide_guard_turns *turns);
+static inline bool tide_guard_due(tide_guard_turns *turns)
+{
+    return TIDE_UNLIKELY(turns->every != 0) && tide_guard_turn(turns);
+}
 
 /* Installs the fault handler, once. */
 void tide_guard_prepare(void);

@@ -289,6 +289,13 @@ static inline uintptr_t tide_pool_copy(bool checked)
     return (uintptr_t)&tide_copy_own + checked;
 }
 
+/* Did this copy of the library make the pool, and does nobody check its use or change it? */
+static inline bool tide_pool_plain(const tide_pool *pool)
+{
+    return TIDE_LIKELY(pool != NULL) &&
+           TIDE_LIKELY(__atomic_load_n(&pool->copy, __ATOMIC_ACQUIRE) == tide_pool_copy(false));
+}
+
 /* Refuses a NULL pool and one that another copy of the library made: its types have other
  * numbers. */
 tide_status tide_pool_of_ours(const tide_pool *pool, const char *call);

@@ -367,7 +367,7 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                                const tide_slot_request *request)
 {
     tide_pool_core *core = pool->core;
-    const tide_type_facts *facts = tide_type_facts_of(row->type);
+    const tide_type_facts *facts = request->facts;
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_buffer buffer = {0};
     tide_memory_want want = {
@@ -396,7 +396,8 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                              .buffer = buffer,
                              .guard = guard};
     TIDE_FORWARD(memory_make_ready(pool, row, slot, request, &made, data));
-    tide_slot_hollow(pool, row, slot);
+    if (slot->data != NULL || record->exported != NULL) /* else it is new */
+        tide_slot_hollow(pool, row, slot);
     slot->data = data;
     *record = made;
     tide_assert(record->capacity >= request->n);

@@ -7,7 +7,8 @@
 
 /* One request for a slot. */
 typedef struct tide_slot_request {
-    size_t n, bytes; /* elements, and what they take */
+    const tide_type_facts *facts; /* of the row's type */
+    size_t n, bytes;              /* elements, and what they take */
     tide_place place;
     const char *call;
     bool guarded; /* its turn to end at an inaccessible page */

@@ -338,7 +338,7 @@ static void row_serve_watched(tide_pool *pool, tide_row *row, tide_slot *slot,
 /* A new slot in the sentinel's place; what follows it is the new sentinel. */
 static tide_slot *row_append(tide_pool *pool, tide_row *row, const tide_slot_request *request)
 {
-    const char *type = tide_type_facts_of(row->type)->name;
+    const char *type = request->facts->name;
     if (row->count == TIDE_ROW_MAX) {
         tide_fail(TIDE_ERROR_LIMIT, request->call,
                   "%u arrays of %s are live in pool '%s', limit %d: is a scope missing?",
@@ -401,7 +401,7 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
 {
     const tide_type_facts *facts = tide_type_facts_of(row->type);
     tide_assert(facts != NULL && row->shelf != NULL && call != NULL);
-    tide_slot_request request = {.n = n, .place = place, .call = call};
+    tide_slot_request request = {.facts = facts, .n = n, .place = place, .call = call};
     if (!tide_type_bytes(facts, n, &request.bytes)) {
         tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bits each) overflow size_t", n,
                   facts->name, facts->size != 0 ? facts->size * 8 : 1);
@@ -474,7 +474,7 @@ tide_status tide_row_grow(tide_pool *pool, tide_row *row, tide_slot *slot, size_
     const tide_type_facts *facts = tide_type_facts_of(row->type);
     tide_assert(slot < row->shelf->next && slot->data != NULL && record->exported == NULL);
     tide_slot_request request = {
-        .n = n, .place = place, .call = call, .guarded = record->guard != NULL};
+        .facts = facts, .n = n, .place = place, .call = call, .guarded = record->guard != NULL};
     size_t had = tide_slot_length(core, record);
     if (n <= had)
         return TIDE_OK;
