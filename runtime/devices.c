@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The ring of devices: back ends, and what they keep in pools. */
 #include "runtime/base/ring.h"
-#include "runtime/device/cuda/backend.h"
+#include "runtime/device/backends.h"
 #include "runtime/device/device.h"
-#include "runtime/device/opencl/backend.h"
+#include "runtime/device/gate.h"
 #include "runtime/graph/capture.h"
 #include "runtime/pool/pool.h"
 #include "runtime/transfer/pinned_ring.h"
 
 static void devices_attach(void)
 {
-    tide_cuda_prepare();
-    tide_opencl_prepare();
+    tide_driver_prepare();
     tide_device_add_backend((tide_backend){"cuda:", tide_cuda_open});
     tide_device_add_backend((tide_backend){"opencl:", tide_opencl_open});
 

@@ -33,11 +33,9 @@ TIDE_BEGIN_DECLS
  * it is open. Call tide_device_close once for each open. NULL with a message that says what is
  * missing: TIDE_ERROR_DEVICE, TIDE_ERROR_NAME, TIDE_ERROR_MEMORY. Any thread.
  *
- * Neither call waits for another thread that opens or closes a device: of threads that open a device
- * at once each has the driver open it, and all but the first give theirs back. So the constructor or destructor of a module may open and close
- * devices whatever other threads do, as far as the driver goes along: one that loads libraries
- * under a lock of its own (ICD loaders of OpenCL do when they are first asked) may wait there for
- * the linker's lock, which the constructor has, while that waits for the driver's. */
+ * Threads open and close devices in turn. A driver that is opened loads libraries. So do not open or
+ * close a device in a constructor or destructor of a library that is loaded while other threads do: the linker's lock,
+ * which a constructor has, may be what they wait for. */
 TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close waits for what must be given back behind work on the device

@@ -103,7 +103,7 @@ static bool adaptor_is_captured(const tide_adaptor *of, void *stream, bool told)
 {
     tide_device *device = __atomic_load_n(&of->device, __ATOMIC_ACQUIRE);
     return !told && (uintptr_t)stream > TIDE_STREAM_LEGACY && !tide_device_lost(device) &&
-           device->methods->capturing(device, stream);
+           tide_device_capturing(device, stream);
 }
 
 static void adaptor_free(void *data, int device, void *stream, bool told, const char *call)

@@ -14,8 +14,7 @@
     X(POOLS, "pools")                      /* no lock: others' are lost in the child */          \
     X(REGISTRY, "the registry")            /* everything process-wide */                         \
     X(BUFFERS, "buffers")                  /* depots and magazines */                            \
-    X(OPENCL, "OpenCL's forks")            /* no lock: counts forks */                           \
-    X(CUDA, "CUDA's forks")                /* no lock: the child does without */                 \
+    X(DRIVERS, "drivers")                  /* no lock: the child does without */                 \
     X(BACKGROUND, "the background thread") /* started, running, stopping */                      \
     X(EVENTS, "events")                    /* the queue of events, and who hears them */         \
     X(LISTEN, "the socket")                /* no lock: the child closes it */                    \

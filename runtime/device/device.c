@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices by name: opened, counted, held by what lies on them, closed. What a device does itself
  * stands behind its table of methods. */
+#define _GNU_SOURCE
 #include "runtime/device/device.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <tidepool/device.h>
 
@@ -19,20 +21,46 @@
 #include "runtime/base/settings.h"
 #include "runtime/device/deferred.h"
 
-/* Every device ever opened except the host. Guarded by the registry; never freed.
+/* Every device ever opened except the host, one of each name. Guarded by the registry; never freed.
  *
- * Who opens or closes a device waits for nobody else who does: drivers load and unload code, so
- * they may be waiting for the dynamic linker's lock, and who asks may have that, in a constructor
- * of a module. Therefore:
- *
- *  1. who opens a device makes one *busy*, which is closed, and so nobody's but its own. It has the
- *     driver open that with no lock held.
- *  2. of one name at most one is open: who comes back from the driver and finds one drops its own.
- *  3. who closes a device for the last time makes it busy, too; who opens the name meanwhile takes
- *     another one. So of one name there are as many as threads have had it in hand at once.
- *
- * What is busy by another thread at a fork stays so in the child, which takes others. */
+ * Threads open and close devices in turn, and nothing is locked meanwhile: drivers load and unload
+ * code, which runs constructors, which may use the library. Only to open or close a device they
+ * must not: the thread that has its turn may be waiting for the linker's lock, which a constructor
+ * has. */
 static tide_device *device_list;
+
+/* ---- turns -------------------------------------------------------------------------------- */
+
+static pid_t device_turn; /* the process of the thread whose turn it is; 0: nobody's; atomic */
+static _Thread_local bool device_in_turn;
+
+/* In a child of fork the parent's turn is over. */
+static bool device_try_turn(void)
+{
+    const pid_t process = getpid();
+    pid_t now = __atomic_load_n(&device_turn, __ATOMIC_RELAXED);
+    return now != process && __atomic_compare_exchange_n(&device_turn, &now, process, false,
+                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static tide_status device_begin_turn(const char *call)
+{
+    if (device_in_turn && __atomic_load_n(&device_turn, __ATOMIC_RELAXED) == getpid())
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "this thread is opening or closing a device: a driver's code cannot");
+    tide_lock_assert_none();
+    while (!device_try_turn())
+        usleep(200);
+    device_in_turn = true;
+    return TIDE_OK;
+}
+
+static void device_end_turn(void)
+{
+    tide_assert(device_in_turn);
+    device_in_turn = false;
+    __atomic_store_n(&device_turn, 0, __ATOMIC_RELEASE);
+}
 
 /* ---- open --------------------------------------------------------------------------------- */
 
@@ -63,39 +91,21 @@ static int device_ordinal_of(const char *name, const char *prefix)
     return digits >= 1 && digits <= DIGITS_MAX && name[digits] == '\0' ? atoi(name) : -1;
 }
 
-/* The open device of this name, or NULL. Registry locked. */
-static tide_device *device_find_open(const char *name)
+/* The device of this name, counted once more if it is open; one that is closed is listed now if
+ * there is none, and all zero but for the name. NULL with a message. */
+static tide_device *device_find(const char *name)
 {
     tide_device *device = device_list;
-    while (device != NULL && (device->opened == 0 || strcmp(device->name, name) != 0))
+    while (device != NULL && strcmp(device->name, name) != 0)
         device = device->next;
-    return device;
-}
-
-/* One of this name that is neither open nor busy, or NULL. Registry locked. */
-static tide_device *device_find_closed(const char *name)
-{
-    tide_device *device = device_list;
-    while (device != NULL &&
-           (device->opened != 0 || device->busy || strcmp(device->name, name) != 0))
-        device = device->next;
-    return device;
-}
-
-/* The open device of this name, counted once more, or NULL. Registry locked. */
-static tide_device *device_count(const char *name)
-{
-    tide_device *device = device_find_open(name);
-    if (device != NULL)
+    if (device != NULL && device->opened != 0) {
         device->opened++;
-    return device;
-}
-
-/* A listed, closed device of this name, all zero but for the name, and busy; listed now if there is
- * none. Registry locked. */
-static tide_device *device_take_closed(const char *name)
-{
-    tide_device *device = device_find_closed(name);
+        return device;
+    }
+    if (device != NULL && device->own != NULL) { /* exit had begun when it was closed */
+        tide_fail(TIDE_ERROR_DEVICE, "tide_device_open", "the process is exiting");
+        return NULL;
+    }
     if (device == NULL) {
         device = tide_os_resize(NULL, sizeof *device);
         if (device == NULL) {
@@ -105,72 +115,30 @@ static tide_device *device_take_closed(const char *name)
         *device = (tide_device){.next = device_list};
         device_list = device;
     }
-    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
-    tide_device *next = device->next;
-    *device = (tide_device){.next = next, .busy = true};
+    tide_assert(__atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
+    *device = (tide_device){.next = device->next};
     snprintf(device->name, sizeof device->name, "%s", name);
     return device;
 }
 
-static void device_end_busy(tide_device *device)
+/* In turn. Of a closed device others read only the name and that it is closed, so the backend may
+ * fill it in without the registry's lock. */
+static tide_device *device_open_in_turn(const tide_backend *backend, const char *name,
+                                        unsigned ordinal)
 {
     tide_registry_lock();
-    tide_assert(device->busy && device->opened == 0);
-    device->busy = false;
+    tide_device *device = device_find(name);
+    bool open = device != NULL && device->opened != 0;
     tide_registry_unlock();
-}
-
-/* The driver releases what the device has, which may then be opened anew. Nothing locked. */
-static void device_end(tide_device *device)
-{
-    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
-    tide_assert(device->methods != NULL && device != &tide_device_host);
-    tide_lock_assert_none(); /* drivers unload code */
-    device->methods->close(device);
-    device->context = device->stream = device->service = NULL;
-    tide_assert(device->own == NULL || tide_device_exiting(device));
-    if (device->own == NULL) /* else it stays busy, and nobody takes it */
-        device_end_busy(device);
-}
-
-/* The driver has opened it: now it is the device of its name. Another thread may have been first;
- * then that one's is, and nobody has seen this one. */
-static tide_device *device_publish(tide_device *device)
-{
-    tide_assert(device->busy && device->methods != NULL && device->holds == 0);
+    if (device == NULL || open)
+        return device;
+    if (backend->open(device, ordinal) != TIDE_OK)
+        return NULL;
+    tide_assert(device->methods != NULL && device->holds == 0);
     tide_registry_lock();
-    tide_device *known = device_count(device->name);
-    if (known == NULL) {
-        known = device;
-        device->opened = 1;
-        device->busy = false;
-    }
+    device->opened = 1;
     tide_registry_unlock();
-    if (known != device)
-        device_end(device);
-    return known;
-}
-
-/* The driver could not open it: not once more, perhaps, for another thread may have been first. */
-static tide_device *device_give_up(tide_device *device)
-{
-    tide_registry_lock();
-    tide_assert(device->busy && device->opened == 0);
-    tide_device *known = device_count(device->name);
-    device->busy = false;
-    tide_registry_unlock();
-    return known;
-}
-
-/* Of a closed device others read only the name and that it is closed, so the backend may fill it in
- * without the registry's lock. */
-static tide_device *device_open_busy(tide_device *device, const tide_backend *backend,
-                                     unsigned ordinal)
-{
-    tide_assert(device->busy && device->opened == 0 && device->methods == NULL);
-    tide_lock_assert_none(); /* drivers load code */
-    tide_status status = backend->open(device, ordinal);
-    return status == TIDE_OK ? device_publish(device) : device_give_up(device);
+    return device;
 }
 
 /* Builds the name anew: "cuda:007" is "cuda:7". */
@@ -179,12 +147,11 @@ static tide_device *device_open_on_backend(const tide_backend *backend, unsigned
     char name[sizeof device_list->name];
     tide_assert(ordinal <= 9999); /* so it has at most DIGITS_MAX digits: the name fits */
     snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
-    tide_registry_lock();
-    tide_device *known = device_count(name), *closed = NULL;
-    if (known == NULL)
-        closed = device_take_closed(name);
-    tide_registry_unlock();
-    return closed != NULL ? device_open_busy(closed, backend, ordinal) : known;
+    if (device_begin_turn("tide_device_open") != TIDE_OK)
+        return NULL;
+    tide_device *device = device_open_in_turn(backend, name, ordinal);
+    device_end_turn();
+    return device;
 }
 
 /* Says which kinds of name there are. */
@@ -244,8 +211,7 @@ static tide_status device_check_open(const tide_device *device, const char *call
     return TIDE_OK;
 }
 
-/* Counts one opening less. Once the count is 0 nobody can take a hold, and the device is busy.
- * Registry locked. */
+/* Counts one opening less. Once the count is 0 nobody can take a hold. Registry locked. */
 static tide_status device_close_once(tide_device *device, const char *call)
 {
     TIDE_FORWARD(device_check_open(device, call));
@@ -253,17 +219,20 @@ static tide_status device_close_once(tide_device *device, const char *call)
     if (device->opened == 1 && holds != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
                          holds, device->name);
-    tide_assert(device->opened > 0 && !device->busy);
-    device->busy = --device->opened == 0;
+    tide_assert(device->opened > 0);
+    device->opened--;
     return TIDE_OK;
 }
 
-/* After the last closing. The rings first, while the methods still work. */
-static void device_let_go(tide_device *device)
+/* After the last closing, in turn. The rings first, while the methods still work. */
+static void device_end(tide_device *device)
 {
-    tide_lock_assert_none();
+    tide_lock_assert_none(); /* drivers unload code */
     TIDE_RINGS_CALL(close, device);
-    device_end(device);
+    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
+    device->methods->close(device);
+    device->context = device->stream = device->service = NULL;
+    tide_assert(device->own == NULL || tide_device_exiting(device));
 }
 
 /* Deferred releases are waited for by the last close, for some hold the device. Held meanwhile. */
@@ -287,12 +256,14 @@ tide_status tide_device_close(tide_device *device)
         return TIDE_OK;
     TIDE_FORWARD(tide_registry_admit("tide_device_close"));
     device_settle(device);
+    TIDE_FORWARD(device_begin_turn("tide_device_close"));
     tide_registry_lock();
     tide_status status = device_close_once(device, "tide_device_close");
     bool last = status == TIDE_OK && device->opened == 0;
     tide_registry_unlock();
     if (last)
-        device_let_go(device);
+        device_end(device);
+    device_end_turn();
     return status;
 }
 
@@ -378,8 +349,8 @@ tide_status tide_device_check_captures(tide_device *device, void *stream, tide_d
 {
     if (device == other && stream == other_stream)
         return TIDE_OK;
-    bool captured = device->methods->capturing(device, stream);
-    if (captured == other->methods->capturing(other, other_stream))
+    bool captured = tide_device_capturing(device, stream);
+    if (captured == tide_device_capturing(other, other_stream))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p, and not on %p",
                      captured ? stream : other_stream, captured ? other_stream : stream);

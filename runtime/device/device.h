@@ -84,7 +84,7 @@ typedef struct tide_device_methods {
     tide_status (*order_both)(tide_device *device, void *one, void *other);
 
     /* The host waits for the stream; for all streams of the device. The latter ends captures, so
-     * it is for a device that is being closed only. */
+     * it is for a device that is being closed only. NULL: the host. */
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
@@ -101,7 +101,7 @@ typedef struct tide_device_methods {
      * has NULL here. */
     tide_status (*mark_follow)(tide_device *device, void *mark, void *stream);
 
-    /* Is work on the stream recorded into a graph now? For calls that are rare. */
+    /* Is work on the stream recorded into a graph now? For calls that are rare. NULL: never. */
     bool (*capturing)(tide_device *device, void *stream);
 
     /* Tells a stream from all others that are there; the driver is not asked where a handle does
@@ -118,13 +118,13 @@ typedef struct tide_device_methods {
      * there they must last. */
     void (*stream_keep)(tide_device *device, uint64_t number, bool keep);
 
-    /* The buffer behind a slot's pointer, and the offset in it. NULL where a pointer is
-     * the address itself. */
+    /* The buffer behind a slot's pointer, and the offset in it; NULL where a pointer is
+     * the address itself. No method: everywhere. */
     void *(*buffer)(tide_device *device, const void *data, size_t *offset);
 
     /* load: a module from code of the device (CUDA: cubin or PTX; OpenCL: source text). kernel: one
      * of its kernels by name, valid until the module is unloaded. Both: NULL with a message.
-     * launch: `groups` × `group` threads, neither 0. */
+     * launch: `groups` × `group` threads, neither 0. No methods: it runs no kernels. */
     void *(*load)(tide_device *device, const void *code, size_t bytes, const char *options);
     void (*unload)(tide_device *device, void *module);
     void *(*kernel)(tide_device *device, void *module, const char *name);
@@ -135,7 +135,7 @@ typedef struct tide_device_methods {
      * fails that wants an answer, and nobody knows what the device still does. NULL: never. */
     bool (*exiting)(const tide_device *device);
 
-    /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and
+    /* Gives back what opening took. The tide_device itself stays. NULL: the host, never closed. Once exit has begun `own` and
      * what it has are left: a thread may be in the driver with them. Else `own` is NULL
      * afterwards. */
     void (*close)(tide_device *device);
@@ -160,8 +160,7 @@ struct tide_device {
     void *kernels;       /* for frames, which policy has made: jit/kernels; atomic */
     uint32_t graphs;     /* captures that the library was told of and that have not ended; atomic */
     struct tide_deferred *deferred; /* runtime/device/deferred.h; atomic */
-    uint32_t opened;                /* how often; under the registry's lock, as are the next two */
-    bool busy; /* one thread opens or closes it, or has been told to: runtime/device/device.c */
+    uint32_t opened;                /* how often; under the registry's lock, as is the next */
     tide_device *next;
     size_t bytes;
     char description[96];
@@ -197,6 +196,11 @@ static inline void tide_device_count(uint64_t *counter)
 static inline bool tide_device_lost(const tide_device *device)
 {
     return __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
+}
+
+static inline bool tide_device_capturing(tide_device *device, void *stream)
+{
+    return device->methods->capturing != NULL && device->methods->capturing(device, stream);
 }
 
 static inline bool tide_device_exiting(const tide_device *device)
@@ -257,7 +261,7 @@ tide_status tide_device_check_captures(tide_device *device, void *stream, tide_d
 static inline bool tide_device_told_capturing(tide_device *device, void *stream)
 {
     return TIDE_UNLIKELY(__atomic_load_n(&device->graphs, __ATOMIC_RELAXED) != 0) &&
-           device->methods->capturing(device, stream);
+           tide_device_capturing(device, stream);
 }
 
 /* CUDA: a handle that stands for the default stream of whatever thread uses it. */
@@ -285,8 +289,7 @@ void tide_device_drop(tide_device *device);
 /* A kind of device: names are its prefix and a number. `open` gets a device that is all zero but
  * for its name, and fills in methods, own, context, stream, dl, host, integrated, bytes and
  * description. It and the method `close` may load or unload code, so they are called with nothing
- * locked, by several threads at once, maybe for devices of one name, and must not wait for each
- * other with a lock held in which the driver is called. */
+ * locked, by one thread at a time. */
 typedef struct tide_backend {
     const char *prefix;
     tide_status (*open)(tide_device *device, unsigned ordinal);

@@ -182,12 +182,6 @@ static tide_status host_wait(tide_device *device, void *stream)
     return TIDE_OK;
 }
 
-static tide_status host_wait_all(tide_device *device)
-{
-    (void)device;
-    return TIDE_OK;
-}
-
 /* The device itself stands for every mark: all places of the host's stream have been passed. */
 static void *host_mark(tide_device *device, void *stream)
 {
@@ -215,18 +209,6 @@ static void host_mark_drop(tide_device *device, void *mark)
     tide_assert(mark == device);
 }
 
-static tide_status host_mark_follow(tide_device *device, void *mark, void *stream)
-{
-    (void)device, (void)mark, (void)stream;
-    return TIDE_OK;
-}
-
-static bool host_capturing(tide_device *device, void *stream)
-{
-    (void)device, (void)stream;
-    return false;
-}
-
 static uint64_t host_stream_number(tide_device *device, void *stream)
 {
     if (stream == NULL)
@@ -236,65 +218,17 @@ static uint64_t host_stream_number(tide_device *device, void *stream)
     return 0;
 }
 
-static void *host_buffer(tide_device *device, const void *data, size_t *offset)
-{
-    (void)device, (void)data, (void)offset;
-    return NULL;
-}
-
-static void *host_load(tide_device *device, const void *code, size_t bytes, const char *options)
-{
-    (void)device, (void)code, (void)bytes, (void)options;
-    tide_fail(TIDE_ERROR_DEVICE, "tide_device", "the host runs no kernels");
-    return NULL;
-}
-
-static void host_unload(tide_device *device, void *module)
-{
-    (void)device, (void)module;
-}
-
-static void *host_kernel(tide_device *device, void *module, const char *name)
-{
-    (void)device, (void)module;
-    tide_fail(TIDE_ERROR_DEVICE, "tide_device", "the host runs no kernel '%s'", name);
-    return NULL;
-}
-
-static tide_status host_launch(tide_device *device, void *stream, void *kernel, size_t groups,
-                               size_t group, const tide_argument *arguments, size_t count)
-{
-    (void)device, (void)stream, (void)kernel, (void)groups, (void)group, (void)arguments;
-    (void)count;
-    return tide_fail(TIDE_ERROR_DEVICE, "tide_device", "the host runs no kernels");
-}
-
-/* For the table only: the host is never closed. */
-static void host_close(tide_device *device)
-{
-    (void)device;
-}
-
 static const tide_device_methods methods = {.allocate = host_allocate,
                                             .release = host_release,
                                             .fill = host_fill,
                                             .copy = host_copy,
                                             .order = host_order,
                                             .wait = host_wait,
-                                            .wait_all = host_wait_all,
                                             .mark = host_mark,
                                             .mark_done = host_mark_done,
                                             .mark_wait = host_mark_wait,
                                             .mark_drop = host_mark_drop,
-                                            .mark_follow = host_mark_follow,
-                                            .capturing = host_capturing,
-                                            .stream_number = host_stream_number,
-                                            .buffer = host_buffer,
-                                            .load = host_load,
-                                            .unload = host_unload,
-                                            .kernel = host_kernel,
-                                            .launch = host_launch,
-                                            .close = host_close};
+                                            .stream_number = host_stream_number};
 
 tide_device tide_device_host = {.methods = &methods,
                                 .name = "host",

@@ -16,7 +16,7 @@ typedef struct region_piece {
 
 typedef struct tide_region {
     tide_device device;
-    tide_device_methods methods; /* the host's, with three of our own */
+    tide_device_methods methods; /* the host's, with two of our own */
     region_piece *free;
     region_piece *released; /* atomic: a stack of pieces that nobody has sorted in yet */
 } tide_region;
@@ -166,11 +166,6 @@ static tide_status region_allocate(tide_device *device, void *stream, int memory
 
 /* ---- create, end ------------------------------------------------------------------------ */
 
-static void region_close(tide_device *device)
-{
-    (void)device; /* it has no opening: its last hold ends it */
-}
-
 static void region_end_of_holds(tide_device *device)
 {
     tide_os_free(region_of(device));
@@ -212,6 +207,5 @@ tide_device *tide_region_create(void *memory, size_t bytes, const char *call)
                             .free = piece};
     region->methods.allocate = region_allocate;
     region->methods.release = region_release;
-    region->methods.close = region_close;
     return &region->device;
 }

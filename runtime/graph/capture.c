@@ -178,7 +178,7 @@ tide_status tide_capture_drop(tide_capture *capture, void *stream)
         return TIDE_OK;
     const char *call = "tide_capture_drop";
     tide_device *device = capture->device;
-    if (!tide_device_lost(device) && device->methods->capturing(device, stream))
+    if (!tide_device_lost(device) && tide_device_capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p of device %s",
                          stream, device->name);
     if (tide_device_exiting(device) && !tide_device_lost(device))

@@ -216,8 +216,7 @@ static tide_status streams_declare(tide_pool *pool, const char *call, const tide
 static tide_status streams_check_capture(const tide_pool_core *core, void *stream, const char *call)
 {
     tide_device *device = core->device;
-    if (!device->methods->capturing(device, stream) ||
-        device->methods->capturing(device, core->streams.own))
+    if (!tide_device_capturing(device, stream) || tide_device_capturing(device, core->streams.own))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
                      "a graph is captured on stream %p that is not captured on that of pool '%s'",
@@ -253,7 +252,8 @@ void *tide_device_buffer(tide_pool *pool, const void *data, size_t *offset)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL", data == NULL ? "pointer" : "offset");
         return NULL;
     }
-    return pool->core->device->methods->buffer(pool->core->device, data, offset);
+    tide_device *device = pool->core->device;
+    return device->methods->buffer != NULL ? device->methods->buffer(device, data, offset) : NULL;
 }
 
 tide_status tide_pool_wait(tide_pool *pool)

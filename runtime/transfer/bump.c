@@ -89,7 +89,7 @@ static tide_status bump_check_read(const tide_pool *pool, const char *call)
 {
     tide_device *device = pool->core->device;
     tide_status own = tide_streams_own(pool, call);
-    if (own == TIDE_ERROR_STATE || !device->methods->capturing(device, pool->core->streams.own))
+    if (own == TIDE_ERROR_STATE || !tide_device_capturing(device, pool->core->streams.own))
         return own == TIDE_ERROR_STATE ? own : TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
                      "a graph is captured on the stream of pool '%s': what kernels asked for is "

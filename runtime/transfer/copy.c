@@ -77,7 +77,7 @@ static bool copy_is_pinned(const tide_pool *pool, const void *host, size_t bytes
 {
     tide_device *device = pool->core->device;
     return device->methods->pinned != NULL && device->methods->pinned(device, host, bytes) &&
-           !device->methods->capturing(device, pool->core->streams.own);
+           !tide_device_capturing(device, pool->core->streams.own);
 }
 
 /* Would staging wait anyway, because the ring is smaller? Smaller uploads are faster copied. */

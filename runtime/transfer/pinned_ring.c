@@ -138,7 +138,7 @@ static tide_status ring_open_chunk(const tide_pool_core *core, tide_pinned_ring 
 tide_status tide_ring_admit(const tide_pool *pool, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (!core->device->methods->capturing(core->device, core->streams.own))
+    if (!tide_device_capturing(core->device, core->streams.own))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
                      "a graph is captured on the stream of pool '%s': its replays would copy what "

@@ -137,11 +137,10 @@ static bool hand_over_follow(const tide_buffers *buffers, tide_buffer_record *re
     tide_device *device = buffers->device;
     if (record->mark == NULL) {
         void *before = hand_over_stream_of(device, record->stream);
-        return !device->methods->capturing(device, stream) &&
-               !device->methods->capturing(device, before) &&
+        return !tide_device_capturing(device, stream) && !tide_device_capturing(device, before) &&
                device->methods->order(device, before, stream) == TIDE_OK;
     }
-    if (device->methods->mark_follow == NULL || device->methods->capturing(device, stream) ||
+    if (device->methods->mark_follow == NULL || tide_device_capturing(device, stream) ||
         device->methods->mark_follow(device, record->mark, stream) != TIDE_OK)
         return false;
     hand_over_drop_mark(buffers, record);

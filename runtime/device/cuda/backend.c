@@ -2,19 +2,13 @@
 /* CUDA devices: opened and closed. A device has its primary context, shared with the runtime API
  * and every other user in the process, and a memory pool of its own. What it does stands in
  * memory.c, streams.c and code.c. */
-#include "runtime/device/cuda/backend.h"
+#include "runtime/device/backends.h"
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 
 static const char call[] = "tide_device_open";
-
-static void *cuda_no_buffer(tide_device *device, const void *data, size_t *offset)
-{
-    (void)device, (void)data, (void)offset;
-    return NULL;
-}
 
 static void cuda_close_device(tide_device *device);
 
@@ -42,7 +36,6 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .capturing = tide_cuda_capturing,
                                             .stream_number = tide_cuda_stream_number,
                                             .stream_check = tide_cuda_stream_check,
-                                            .buffer = cuda_no_buffer,
                                             .load = tide_cuda_module,
                                             .unload = tide_cuda_module_drop,
                                             .kernel = tide_cuda_kernel,
@@ -156,7 +149,7 @@ static void cuda_release_context(tide_cu_device device)
     int mode = tide_cuda_relax();
     (void)tide_cu.cuDevicePrimaryCtxRelease(device);
     tide_cuda_relax_end(mode);
-    tide_cuda_end();
+    tide_driver_leave();
 }
 
 /* Its primary context, the stream and the memory pool; on failure none of them. */
@@ -202,11 +195,11 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
 {
     TIDE_FORWARD(tide_cuda_load());
     if (!tide_cuda_begin())
-        return tide_cuda_refuse(call);
+        return tide_driver_refuse(TIDE_DRIVER_CUDA, call);
     int mode = tide_cuda_relax();
     tide_status status = cuda_open_found(device, ordinal);
     tide_cuda_relax_end(mode);
-    tide_cuda_end();
+    tide_driver_leave();
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
+#include "runtime/device/gate.h"
 
 /* An event: a mark, or kept in the list of free ones. */
 typedef struct tide_cuda_mark {
@@ -32,24 +33,11 @@ extern tide_cu_driver tide_cu;
 /* The file to load as the driver; NULL: libcuda.so.1. No effect once the driver is loaded. */
 void tide_cuda_driver_set(const char *path);
 
-/* Loads the driver, unless it is loaded. Nothing is locked. Any thread: two that come at once both
- * load it. */
+/* Loads the driver, unless it is loaded. One thread at a time (runtime/device/device.c). */
 tide_status tide_cuda_load(void);
 
-/* Stand around calls of the driver; may be nested. `begin` is false once the process has begun to exit, and in a
- * child that was forked after the driver was loaded: then neither a call nor `end` may follow.
- * Drivers are torn down in no particular order, so the system takes back what is left. */
+/* tide_driver_enter, if the driver may be called; false: then no tide_driver_leave may follow. */
 bool tide_cuda_begin(void);
-void tide_cuda_end(void);
-
-/* Fails with the reason for which `begin` is false. `whose`: the call, or a device's name. */
-tide_status tide_cuda_refuse(const char *whose);
-
-/* Is this a child that was forked after the driver was loaded? */
-bool tide_cuda_forked(void);
-
-/* Has exit begun, and is this not such a child? Then a thread that is in the driver may never come
- * out, or may come back at any time: what it can reach is not freed. */
 bool tide_cuda_exiting(const tide_device *device);
 
 /* The failure of an entry point, in the driver's words. An error that no context survives
@@ -64,7 +52,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     } while (0)
 
 /* Make the device's context current and the thread's capture mode relaxed, and restore both. They
- * include `begin` and `end`. In any other mode much that the driver can be asked for would fail
+ * include tide_cuda_begin and tide_driver_leave. In any other mode much that the driver can be asked for would fail
  * beside a capture of another thread, and end that capture. TIDE_ERROR_DEVICE, and nothing to leave,
  * while the process exits. */
 typedef struct tide_cuda_entered {

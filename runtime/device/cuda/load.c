@@ -1,113 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA driver: loaded when the first device is opened, by as many threads as open one then, of
- * which none waits for another (runtime/device/device.c), never unloaded, and no longer called
- * once the process has begun to exit. Also its errors, and its current context. */
+/* The CUDA driver: loaded when the first device is opened, never unloaded, and called only while
+ * drivers may be (runtime/device/gate.h). Also its errors, and its current context. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fork.h"
 #include "runtime/base/os.h"
-#include "runtime/base/registry.h"
-#include "runtime/device/cuda/backend.h"
+#include "runtime/device/backends.h"
 #include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
 
 static char cuda_library[1024] = "libcuda.so.1";
-static bool cuda_loaded;      /* atomic; set once all entry points are there */
-static uint32_t cuda_loading; /* atomic: threads that load it                */
+static bool cuda_loaded; /* atomic; set once all entry points are there */
 
-/* Why the driver may not be called any more. */
-enum { CUDA_OPEN = 0, CUDA_EXITING, CUDA_FORKED };
-
-/* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
- * exiting thread sees it inside. */
-static uint32_t cuda_closed, cuda_calls_inside;
-
-/* Of these calls, those of this thread: as small as can be, for copies have little such memory. */
-static _Thread_local uint8_t cuda_calls_own;
 static const char call[] = "tide_device_open";
-static const char cuda_words_forked[] =
-    "CUDA was used before this process was forked, and does not work in the child";
-
 void tide_cuda_driver_set(const char *path)
 {
     snprintf(cuda_library, sizeof cuda_library, "%s", path != NULL ? path : "libcuda.so.1");
 }
 
-/* ---- exit --------------------------------------------------------------------------------- */
-
 bool tide_cuda_begin(void)
 {
-    tide_assert(cuda_calls_own < UINT8_MAX);
-    cuda_calls_own++;
-    __atomic_fetch_add(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
-    if (TIDE_LIKELY(__atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_OPEN))
+    tide_driver_enter();
+    if (tide_driver_alive(TIDE_DRIVER_CUDA))
         return true;
-    tide_cuda_end();
+    tide_driver_leave();
     return false;
-}
-
-void tide_cuda_end(void)
-{
-    uint32_t before = __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
-    tide_assert(cuda_calls_own > 0 && before >= cuda_calls_own);
-    (void)before;
-    cuda_calls_own--;
-}
-
-/* Registered after the driver's own handlers, so it runs before them. Other threads that are in a
- * call get time to come out; not for ever, because they may wait for work that does not end. The
- * exiting thread may itself be in one, in a function that the driver calls. */
-static void cuda_begin_exit(void)
-{
-    enum { TRIES = 2000, MICROSECONDS = 1000 };
-    uint32_t open = CUDA_OPEN;
-    (void)__atomic_compare_exchange_n(&cuda_closed, &open, CUDA_EXITING, false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST);
-    for (int i = 0; i < TRIES; i++) {
-        if (__atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) == cuda_calls_own)
-            return;
-        usleep(MICROSECONDS);
-    }
-}
-
-tide_status tide_cuda_refuse(const char *whose)
-{
-    tide_assert(__atomic_load_n(&cuda_closed, __ATOMIC_RELAXED) != CUDA_OPEN);
-    return tide_fail(TIDE_ERROR_DEVICE, whose, "%s",
-                     tide_cuda_forked() ? cuda_words_forked : "the process is exiting");
-}
-
-/* ---- fork --------------------------------------------------------------------------------- */
-
-bool tide_cuda_forked(void)
-{
-    return __atomic_load_n(&cuda_closed, __ATOMIC_RELAXED) == CUDA_FORKED;
-}
-
-/* A driver that was loaded, or was just being loaded, does not work in the child. Fork itself waits
- * for no driver. Of those who were inside only the thread that forks is there in the child, if it
- * was one, in a constructor of what the driver loads. */
-static void cuda_leave_in_child(void)
-{
-    __atomic_store_n(&cuda_calls_inside, cuda_calls_own, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&cuda_loaded, __ATOMIC_SEQ_CST) ||
-        __atomic_load_n(&cuda_loading, __ATOMIC_SEQ_CST) != 0)
-        __atomic_store_n(&cuda_closed, CUDA_FORKED, __ATOMIC_SEQ_CST);
 }
 
 bool tide_cuda_exiting(const tide_device *device)
 {
     (void)device;
-    return __atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_EXITING;
+    return tide_driver_exiting(TIDE_DRIVER_CUDA);
 }
 
 /* ---- load --------------------------------------------------------------------------------- */
@@ -166,45 +95,24 @@ static tide_status cuda_load_driver(tide_cu_driver *driver)
     return cuda_initialise_driver(driver);
 }
 
-/* Registry locked. Another thread may have been first: with the same entry points. */
-static tide_status cuda_publish_driver(const tide_cu_driver *driver)
-{
-    static bool registered;
-    if (cuda_loaded)
-        return TIDE_OK;
-    if (!registered && atexit(cuda_begin_exit) != 0)
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
-    registered = true;
-    tide_cu = *driver;
-    __atomic_store_n(&cuda_loaded, true, __ATOMIC_RELEASE);
-    return TIDE_OK;
-}
-
-static tide_status cuda_load_and_publish(void)
+static tide_status cuda_load_and_watch(void)
 {
     tide_cu_driver driver;
     TIDE_FORWARD(cuda_load_driver(&driver));
-    tide_registry_lock();
-    tide_status status = cuda_publish_driver(&driver);
-    tide_registry_unlock();
-    return status;
-}
-
-void tide_cuda_prepare(void)
-{
-    static const tide_fork_handlers handlers = {.child = cuda_leave_in_child};
-    tide_fork_register(TIDE_FORK_CUDA, &handlers);
+    TIDE_FORWARD(tide_driver_watch_exit(TIDE_DRIVER_CUDA, call));
+    tide_cu = driver;
+    __atomic_store_n(&cuda_loaded, true, __ATOMIC_RELEASE);
+    return TIDE_OK;
 }
 
 tide_status tide_cuda_load(void)
 {
     if (__atomic_load_n(&cuda_loaded, __ATOMIC_ACQUIRE))
         return TIDE_OK;
-    if (tide_cuda_forked())
-        return tide_cuda_refuse(call);
-    __atomic_fetch_add(&cuda_loading, 1, __ATOMIC_SEQ_CST);
-    tide_status status = cuda_load_and_publish();
-    __atomic_fetch_sub(&cuda_loading, 1, __ATOMIC_SEQ_CST);
+    TIDE_FORWARD(tide_driver_use(TIDE_DRIVER_CUDA, call));
+    tide_status status = cuda_load_and_watch();
+    if (status != TIDE_OK)
+        tide_driver_absent(TIDE_DRIVER_CUDA);
     return status;
 }
 
@@ -242,7 +150,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     if (tide_cuda_begin()) {
         (void)tide_cu.cuGetErrorName(result, &name);
         (void)tide_cu.cuGetErrorString(result, &words);
-        tide_cuda_end();
+        tide_driver_leave();
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
@@ -308,12 +216,14 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
     tide_assert(__atomic_load_n(&cuda_loaded, __ATOMIC_RELAXED));
     entered->pushed = false;
     if (TIDE_UNLIKELY(!tide_cuda_begin()))
-        return tide_cuda_forked() ? tide_device_lose(device, device->name, cuda_words_forked)
-                                  : tide_cuda_refuse(device->name);
+        return tide_driver_forked(TIDE_DRIVER_CUDA)
+                   ? tide_device_lose(device, device->name,
+                                      tide_driver_words_forked[TIDE_DRIVER_CUDA])
+                   : tide_driver_refuse(TIDE_DRIVER_CUDA, device->name);
     if (TIDE_UNLIKELY(cuda_was_reset(device))) {
-        tide_cuda_end();
+        tide_driver_leave();
         return tide_device_unwatched(device)
-                   ? tide_cuda_refuse(device->name)
+                   ? tide_driver_refuse(TIDE_DRIVER_CUDA, device->name)
                    : tide_device_lose(device, device->name,
                                       "it was reset, and all its memory is gone");
     }
@@ -326,7 +236,7 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
         entered->mode = tide_cuda_relax();
         return TIDE_OK;
     }
-    tide_cuda_end();
+    tide_driver_leave();
     return tide_cuda_fail(device, "cuCtxPushCurrent", result);
 }
 
@@ -336,7 +246,7 @@ void tide_cuda_leave(tide_cuda_entered entered)
     tide_cuda_relax_end(entered.mode);
     if (entered.pushed)
         (void)tide_cu.cuCtxPopCurrent(&popped);
-    tide_cuda_end();
+    tide_driver_leave();
 }
 
 /* Only the legacy stream has others that it is ordered with. To ask spoils no capture. */

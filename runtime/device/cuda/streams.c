@@ -24,7 +24,7 @@ static tide_cuda_mark *cuda_take_kept_mark(tide_cuda *cuda)
 /* In a forked child whoever had the lock may not be there. */
 static void cuda_keep_mark(tide_cuda *cuda, tide_cuda_mark *mark)
 {
-    if (tide_cuda_forked())
+    if (tide_driver_forked(TIDE_DRIVER_CUDA))
         return;
     tide_lock_take(&cuda->lock);
     tide_assert(mark != NULL && mark != cuda->free_marks); /* else it was dropped twice */
@@ -239,7 +239,7 @@ static bool cuda_asks_own(void *stream, int *state)
     if (!tide_cuda_begin())
         return false;
     tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, state);
-    tide_cuda_end();
+    tide_driver_leave();
     return result == TIDE_CU_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenCL devices: found, opened, closed. Any driver from OpenCL 2.0 on will do; shared virtual
  * memory is used where there is some. */
-#include "runtime/device/opencl/backend.h"
+#include "runtime/device/backends.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/opencl/opencl.h"
 
@@ -137,14 +136,7 @@ static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordi
     TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
     TIDE_FORWARD(opencl_make_queue(device, &device->queue));
     TIDE_FORWARD(opencl_make_queue(device, &device->aside));
-    return tide_opencl_watch_exit(call);
-}
-
-static bool opencl_never_capturing(tide_device *device, void *stream)
-{
-    (void)device;
-    (void)stream;
-    return false;
+    return tide_driver_watch_exit(TIDE_DRIVER_OPENCL, call);
 }
 
 static void opencl_give_back_all(tide_opencl_device *device)
@@ -162,8 +154,8 @@ static void opencl_close_device(tide_device *base)
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(base->opened == 0 && __atomic_load_n(&base->holds, __ATOMIC_RELAXED) == 0);
-    const bool alive = tide_opencl_alive(device);
-    if (!alive && tide_opencl_exiting(device))
+    const bool alive = tide_driver_alive(TIDE_DRIVER_OPENCL);
+    if (!alive && tide_driver_exiting(TIDE_DRIVER_OPENCL))
         return;
     if (alive)
         opencl_give_back_all(device);
@@ -176,7 +168,8 @@ static void opencl_close_device(tide_device *base)
 
 static bool opencl_is_exiting(const tide_device *base)
 {
-    return tide_opencl_exiting(tide_opencl_of(base));
+    (void)base;
+    return tide_driver_exiting(TIDE_DRIVER_OPENCL);
 }
 
 static const tide_device_methods methods = {
@@ -192,7 +185,6 @@ static const tide_device_methods methods = {
     .mark_wait = tide_opencl_mark_wait,
     .mark_drop = tide_opencl_mark_drop,
     .mark_follow = tide_opencl_mark_follow,
-    .capturing = opencl_never_capturing,
     .stream_keep = tide_opencl_stream_keep,
     .stream_number = tide_opencl_stream_number,
     .buffer = tide_opencl_buffer,
@@ -204,60 +196,17 @@ static const tide_device_methods methods = {
     .close = opencl_close_device,
 };
 
-/* Registry locked. */
-static uint64_t opencl_uses;       /* opens of devices that found a driver, or may find one */
-static uint32_t opencl_used_since; /* tide_opencl_forks() at the first of them */
-
-/* The forks at the first use, which this one may be. Of threads that come at once any may note
- * them: the number changes only in a child, where one of them is left. */
-static uint32_t opencl_begin_use(uint32_t forks)
-{
-    tide_registry_lock();
-    if (opencl_uses++ == 0)
-        opencl_used_since = forks;
-    uint32_t since = opencl_used_since;
-    tide_registry_unlock();
-    return since;
-}
-
-/* There is no driver. */
-static void opencl_take_back_use(void)
-{
-    tide_registry_lock();
-    tide_assert(opencl_uses > 0);
-    opencl_uses--;
-    tide_registry_unlock();
-}
-
-/* A driver that was used before a fork, or was just being loaded, has left its threads with the
- * parent: new devices do not work either. Else the driver is loaded. */
-static tide_status opencl_use(unsigned ordinal)
-{
-    uint32_t forks = tide_opencl_forks(), since = opencl_begin_use(forks);
-    tide_assert(forks >= since);
-    if (forks == since) {
-        tide_status status = tide_opencl_load(call);
-        if (status != TIDE_OK)
-            opencl_take_back_use();
-        return status;
-    }
-    return tide_fail(TIDE_ERROR_DEVICE, call,
-                     "opencl:%u: OpenCL was used before this process was forked, and does not work "
-                     "in the child",
-                     ordinal);
-}
-
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
     TIDE_OPENCL_INSIDE;
-    if (tide_opencl_ended())
-        return tide_opencl_refuse(call);
-    TIDE_FORWARD(opencl_use(ordinal));
+    TIDE_FORWARD(tide_opencl_load(call));
+    if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
+        return tide_driver_refuse(TIDE_DRIVER_OPENCL, call);
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
     if (device == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes for a device", sizeof *device);
-    *device = (tide_opencl_device){.base = base, .forks = tide_opencl_forks()};
+    *device = (tide_opencl_device){.base = base};
     tide_status status = opencl_start_device(device, ordinal);
     if (status != TIDE_OK) {
         opencl_stop_device(device);

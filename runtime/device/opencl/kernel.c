@@ -131,8 +131,8 @@ void tide_opencl_module_drop(tide_device *base, void *handle)
     tide_opencl_device *device = tide_opencl_of(base);
     module *gone = handle;
     tide_assert(gone != NULL && gone->program != NULL);
-    const bool alive = tide_opencl_alive(device);
-    if (!alive && tide_opencl_exiting(device))
+    const bool alive = tide_driver_alive(TIDE_DRIVER_OPENCL);
+    if (!alive && tide_driver_exiting(TIDE_DRIVER_OPENCL))
         opencl_keep_module(device, gone);
     else
         opencl_end_module(gone, alive);

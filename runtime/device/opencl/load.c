@@ -4,23 +4,18 @@
  * errors in words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fork.h"
 #include "runtime/base/os.h"
-#include "runtime/base/registry.h"
-#include "runtime/device/opencl/backend.h"
 #include "runtime/device/opencl/opencl.h"
 
 tide_opencl_calls tide_opencl;
 
 const char *tide_opencl_library = "libOpenCL.so.1";
 
-static bool opencl_loaded; /* atomic; set once all entry points are there */
+static bool opencl_loaded; /* changed in turn (runtime/device/device.c) */
 
 typedef struct entry {
     const char *name;
@@ -48,140 +43,53 @@ static tide_status opencl_find_entries(void *library, const char *call, tide_ope
     return TIDE_OK;
 }
 
-/* Another thread may have been first: with the same entry points. */
-static void opencl_publish(const tide_opencl_calls *calls)
-{
-    tide_registry_lock();
-    if (!opencl_loaded)
-        tide_opencl = *calls;
-    __atomic_store_n(&opencl_loaded, true, __ATOMIC_RELEASE);
-    tide_registry_unlock();
-}
-
-tide_status tide_opencl_load(const char *call)
+static tide_status opencl_load(const char *call)
 {
     tide_opencl_calls calls;
-    if (__atomic_load_n(&opencl_loaded, __ATOMIC_ACQUIRE))
-        return TIDE_OK;
     void *library = dlopen(tide_opencl_library, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no OpenCL: %s", dlerror());
     tide_status status = opencl_find_entries(library, call, &calls);
     if (status == TIDE_OK)
-        opencl_publish(&calls);
+        tide_opencl = calls;
     else
         dlclose(library);
     return status;
 }
 
+tide_status tide_opencl_load(const char *call)
+{
+    if (opencl_loaded)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_driver_use(TIDE_DRIVER_OPENCL, call));
+    tide_status status = opencl_load(call);
+    opencl_loaded = status == TIDE_OK;
+    if (status != TIDE_OK)
+        tide_driver_absent(TIDE_DRIVER_OPENCL);
+    return status;
+}
+
 /* ---- when the driver may no longer be called ---------------------------------------------- */
-
-static uint32_t opencl_forks; /* of this process and those that it comes from; atomic */
-
-/* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
- * exiting thread sees it inside. */
-static bool opencl_exiting;
-static uint32_t opencl_calls_inside;
-
-/* Of these calls, those of this thread: as small as can be, for copies have little such memory. */
-static _Thread_local uint8_t opencl_calls_own;
 
 int tide_opencl_go_in(void)
 {
-    tide_assert(opencl_calls_own < UINT8_MAX);
-    opencl_calls_own++;
-    return (int)__atomic_fetch_add(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
+    tide_driver_enter();
+    return 0;
 }
 
 void tide_opencl_come_out(const int *unused)
 {
     (void)unused;
-    uint32_t before = __atomic_fetch_sub(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
-    tide_assert(opencl_calls_own > 0 && before >= opencl_calls_own);
-    (void)before;
-    opencl_calls_own--;
-}
-
-/* Of those who were inside, only the thread that forks is there in the child, whose exit has not
- * begun. */
-static void opencl_begin_child(void)
-{
-    __atomic_add_fetch(&opencl_forks, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&opencl_exiting, false, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&opencl_calls_inside, opencl_calls_own, __ATOMIC_SEQ_CST);
-}
-
-/* Threads that are in a call get time to come out; not for ever, because they may wait for work that
- * does not end. The exiting thread may itself be inside, in a callback of the driver, and does not wait
- * for itself. */
-static void opencl_begin_exit(void)
-{
-    enum { TRIES = 2000, MICROSECONDS = 1000 };
-    __atomic_store_n(&opencl_exiting, true, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < TRIES; i++) {
-        if (__atomic_load_n(&opencl_calls_inside, __ATOMIC_SEQ_CST) == opencl_calls_own)
-            return;
-        usleep(MICROSECONDS);
-    }
-}
-
-void tide_opencl_prepare(void)
-{
-    static const tide_fork_handlers handlers = {.child = opencl_begin_child};
-    tide_fork_register(TIDE_FORK_OPENCL, &handlers);
-}
-
-tide_status tide_opencl_watch_exit(const char *call)
-{
-    static bool watched; /* registry locked */
-    tide_registry_lock();
-    watched = watched || atexit(opencl_begin_exit) == 0;
-    tide_registry_unlock();
-    return watched
-               ? TIDE_OK
-               : tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
-}
-
-uint32_t tide_opencl_forks(void)
-{
-    return __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
-}
-
-static bool opencl_forked(const tide_opencl_device *device)
-{
-    tide_assert(device->forks <= __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED));
-    return device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
-}
-
-bool tide_opencl_ended(void)
-{
-    return __atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
-}
-
-bool tide_opencl_alive(const tide_opencl_device *device)
-{
-    return !opencl_forked(device) && !tide_opencl_ended();
-}
-
-bool tide_opencl_exiting(const tide_opencl_device *device)
-{
-    return !opencl_forked(device) && tide_opencl_ended();
-}
-
-tide_status tide_opencl_refuse(const char *call)
-{
-    return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
+    tide_driver_leave();
 }
 
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
 {
     tide_assert(device->base != NULL && call != NULL);
-    if (TIDE_UNLIKELY(opencl_forked(device)))
-        return tide_device_lose(device->base, call,
-                                "it was opened before this process was forked, and OpenCL does not "
-                                "work in the child");
-    if (TIDE_UNLIKELY(tide_opencl_exiting(device)))
-        return tide_opencl_refuse(call);
+    if (TIDE_UNLIKELY(tide_driver_forked(TIDE_DRIVER_OPENCL)))
+        return tide_device_lose(device->base, call, tide_driver_words_forked[TIDE_DRIVER_OPENCL]);
+    if (TIDE_UNLIKELY(!tide_driver_alive(TIDE_DRIVER_OPENCL)))
+        return tide_driver_refuse(TIDE_DRIVER_OPENCL, call);
     if (TIDE_UNLIKELY(tide_device_lost(device->base)))
         return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->base->name);
     return TIDE_OK;

@@ -110,7 +110,7 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     tide_opencl_span span;
-    if (device->memory != TIDE_OPENCL_BUFFERS || !tide_opencl_alive(device) ||
+    if (device->memory != TIDE_OPENCL_BUFFERS || !tide_driver_alive(TIDE_DRIVER_OPENCL) ||
         !opencl_copy_span(device, data, false, &span))
         return NULL;
     *offset = (size_t)((const char *)data - span.start);
@@ -278,7 +278,7 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
     (void)bytes;
     tide_assert(data != NULL);
     tide_device_count(&base->releases);
-    if (tide_opencl_alive(device))
+    if (tide_driver_alive(TIDE_DRIVER_OPENCL))
         opencl_release(device, stream, memory, data);
 }
 

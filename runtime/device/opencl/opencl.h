@@ -6,6 +6,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
 #include "runtime/device/device.h"
+#include "runtime/device/gate.h"
 #include "runtime/device/opencl/api.h"
 
 /* The entry points; NULL until the loader is there. */
@@ -20,8 +21,8 @@ extern tide_opencl_calls tide_opencl;
 /* The loader's file. A test may name another one, before anything is opened. */
 extern const char *tide_opencl_library;
 
-/* Finds the loader and its entry points, unless they are found. Nothing is locked. Any thread: two
- * that come at once both find them. */
+/* Finds the loader and its entry points, unless they are found. One thread at a time
+ * (runtime/device/device.c). */
 tide_status tide_opencl_load(const char *call);
 
 /* How slots lie in the device: values of the setting `opencl_memory`. */
@@ -56,7 +57,6 @@ typedef struct tide_opencl_device {
     int memory;                      /* TIDE_OPENCL_FINE to BUFFERS */
     size_t alignment;                /* of parts of buffers, bytes  */
     bool cpu;                        /* runs where we run           */
-    uint32_t forks;                  /* tide_opencl_forks() when it was opened */
     struct tide_opencl_module *kept; /* dropped once exit had begun; atomic */
 
     /* Guards what follows. It is held while the driver is asked about queues and releases them
@@ -85,35 +85,12 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
  * begun: then drivers end. */
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
 
-/* Has exit begun? Fails for that reason. */
-bool tide_opencl_ended(void);
-tide_status tide_opencl_refuse(const char *call);
-
-/* How many forks lie between the process that attached the library and this one. */
-uint32_t tide_opencl_forks(void);
-
-/* Notices when exit begins. Called when a device has come from the driver, so after the driver has
- * registered its own handlers: exit is noticed before those run. (Not before those of another platform
- * that is used later.) TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
-tide_status tide_opencl_watch_exit(const char *call);
-
-/* A declaration: this thread may be in the driver in the rest of the block. Exit waits
- * for it, two seconds at most, before the driver's own handlers run. Whether
- * the driver may be called (tide_opencl_usable, tide_opencl_alive) is asked after it: either this
- * thread sees that exit has begun, or exit sees it inside. */
+/* A declaration: this thread may be in the driver in the rest of the block (tide_driver_enter). */
 #define TIDE_OPENCL_INSIDE                                                          \
     __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \
         tide_opencl_go_in()
 int tide_opencl_go_in(void);
 void tide_opencl_come_out(const int *unused);
-
-/* May the driver be called, so not in a child, nor once exit has begun? Then what is given back
- * stays with the driver. A lost device may be given things back. */
-bool tide_opencl_alive(const tide_opencl_device *device);
-
-/* Has exit begun? Then a thread that is in the driver may never come out, or may come back at any
- * time: what it can reach is not freed. In a child such threads are not there. */
-bool tide_opencl_exiting(const tide_opencl_device *device);
 
 /* TIDE_OK, or fails with the driver's error in words; an error that says so loses the device. */
 tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);

@@ -129,7 +129,7 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
     tide_opencl_device *device = tide_opencl_of(base);
     if (tide_opencl_usable(device, "tide_device") == TIDE_OK)
         return opencl_number_within(device, stream);
-    return tide_opencl_exiting(device)
+    return tide_driver_exiting(TIDE_DRIVER_OPENCL)
                ? 0
                : opencl_known_number(device, tide_opencl_queue(device, stream));
 }
@@ -138,7 +138,7 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 void tide_opencl_stream_keep(tide_device *base, uint64_t number, bool keep)
 {
     tide_opencl_device *device = tide_opencl_of(base);
-    if (!tide_opencl_alive(device))
+    if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
         return;
     tide_lock_take(&device->lock);
     for (size_t i = 0; i < device->stream_count; i++) {
@@ -297,7 +297,8 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
     TIDE_OPENCL_INSIDE;
+    (void)base;
     tide_assert(mark != NULL);
-    if (tide_opencl_alive(tide_opencl_of(base)))
+    if (tide_driver_alive(TIDE_DRIVER_OPENCL))
         (void)tide_opencl.clReleaseEvent(mark);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules, their kernels, launches. A module is code for this processor (../kernels), or the word "fake" with
- * kernels of our own: one adds, those of other names do nothing. Who calls anything here has the lock, other
+ * kernels of our own: "bump" adds, "tide_…" do nothing. Who calls anything here has the lock, other
  * than a test that asks. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -169,7 +169,9 @@ int code_find(tide_cu_module handle, const char *name, tide_cu_function *out)
 {
     module *of = (module *)(void *)handle;
     host_kernel kernel = {0};
-    if (of->library != NULL && !host_code_find(of->library, name, &kernel))
+    bool there = of->library != NULL ? host_code_find(of->library, name, &kernel)
+                                     : strcmp(name, "bump") == 0 || strncmp(name, "tide_", 5) == 0;
+    if (!there)
         return NOT_FOUND;
     function *made = malloc(sizeof *made);
     if (made == NULL)

@@ -355,51 +355,7 @@ static int driverless(void)
     return refused ? 7 : 1;
 }
 
-enum { IN_LAUNCH, BEFORE_DLOPEN };
-
-void *__real_dlopen(const char *path, int flags);
-void *__wrap_dlopen(const char *path, int flags);
-
-UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
-{
-    if (gate_is_at(BEFORE_DLOPEN))
-        gate_pass(BEFORE_DLOPEN);
-    return __real_dlopen(path, flags);
-}
-
-static void a_child_does_not_use_what_was_being_loaded(void **unused)
-{
-    (void)unused;
-    assert_int_equal(run_as("loading"), 7);
-}
-
-static void *fork_beside(void *refused)
-{
-    gate_wait_reached();
-    pid_t child = fork_child(60);
-    if (child == 0)
-        _exit(tide_device_open("opencl:0") == NULL &&
-                      strstr(tide_error_message(), "before this process was forked") != NULL
-                  ? 7
-                  : 1);
-    *(bool *)refused = wait_for_child(child) == 7;
-    gate_let_pass();
-    return NULL;
-}
-
-/* The first device of the process, and of the child. (By the first thread: LLVM gives the thread
- * that loads it another stack for signals, which AddressSanitizer cannot take back as it ends.) */
-static int loading(void)
-{
-    pthread_t thread;
-    bool refused = false;
-    tide_attach(); /* which loads, too */
-    gate_close(BEFORE_DLOPEN);
-    if (pthread_create(&thread, NULL, fork_beside, &refused) != 0)
-        return 1;
-    tide_device *device = tide_device_open("opencl:0");
-    return pthread_join(thread, NULL) == 0 && device != NULL && refused ? 7 : 1;
-}
+enum { IN_LAUNCH };
 
 /* ---- threads -----------------------------------------------------------------------------------
  */
@@ -521,7 +477,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_process_may_end_with_live_pools),
         cmocka_unit_test(without_a_loader_only_devices_are_refused),
         cmocka_unit_test(without_drivers_the_message_says_so),
-        cmocka_unit_test(a_child_does_not_use_what_was_being_loaded),
         cmocka_unit_test(threads_share_a_device),
         cmocka_unit_test(a_launch_waits_for_no_other),
     };
@@ -530,7 +485,6 @@ int main(int argc, char **argv)
     if (argc > 2)
         return strcmp(argv[2], "exits") == 0        ? exits()
                : strcmp(argv[2], "loaderless") == 0 ? loaderless()
-               : strcmp(argv[2], "loading") == 0    ? loading()
                                                     : driverless();
     return BED_MAIN("opencl failing", tests);
 }
