@@ -98,9 +98,8 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * while any blocking stream is.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
- * not; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_MEMORY where there is none
- * to remember an OpenCL queue; TIDE_ERROR_DEVICE on a device that is lost and once the process
- * exits. */
+ * not; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_DEVICE on a device
+ * that is lost and once the process exits. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed

@@ -198,8 +198,6 @@ static tide_buffers *buffers_open(tide_device *device, const tide_buffers_option
     }
     if (buffers == NULL)
         tide_device_drop(device);
-    else
-        tide_device_keep_stream(device, buffers->stream_number, true);
     return buffers;
 }
 
@@ -207,7 +205,6 @@ static tide_buffers *buffers_open(tide_device *device, const tide_buffers_option
 static void buffers_close(tide_buffers *buffers)
 {
     tide_device *device = buffers->device;
-    tide_device_keep_stream(device, buffers->stream_number, false);
     buffers_unmake(buffers);
     tide_device_drop(device);
 }

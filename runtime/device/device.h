@@ -113,11 +113,6 @@ typedef struct tide_device_methods {
      * that are checked. NULL: stream_number tells. */
     uint64_t (*stream_check)(tide_device *device, void *stream);
 
-    /* Whoever uses a stream for longer than a call says so, by its number, and says when that is
-     * over: the program may let go of its own handle meanwhile. NULL where streams are not counted:
-     * there they must last. */
-    void (*stream_keep)(tide_device *device, uint64_t number, bool keep);
-
     /* The buffer behind a slot's pointer, and the offset in it; NULL where a pointer is
      * the address itself. No method: everywhere. */
     void *(*buffer)(tide_device *device, const void *data, size_t *offset);
@@ -240,12 +235,6 @@ bool tide_device_mark_over(tide_device *device, void *mark);
 /* What `status` says failed may be under way on the stream all the same, in memory that is given up
  * now: waits for it. Returns the status; the message stays that of it. */
 tide_status tide_device_drain_failed(tide_device *device, void *stream, tide_status status);
-
-static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)
-{
-    if (device->methods->stream_keep != NULL)
-        device->methods->stream_keep(device, number, keep);
-}
 
 enum { TIDE_STREAM_UNASKED = 1 };
 

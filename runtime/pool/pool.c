@@ -177,7 +177,6 @@ static void pool_set_options(tide_pool_core *core, const tide_pool_options *opti
     pool_set_name(core, options->name != NULL ? options->name : "pool");
     core->hook = options->hook;
     core->user = options->user;
-    tide_device_keep_stream(core->device, core->streams.own_number, true);
     core->buffers = options->buffers;
     core->memory.limit_bytes = pool_limit_bytes(options->limit_bytes);
     if (options->memory != NULL && tide_region_bytes(core->device) < core->memory.limit_bytes)
@@ -341,9 +340,7 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     tide_levels_free(&core->levels);
     tide_device *device = core->device;
     tide_buffers *buffers = core->buffers;
-    uint64_t stream_number = core->streams.own_number;
     tide_shell_give(pool);
-    tide_device_keep_stream(device, stream_number, false);
     tide_device_drop(device);
     pool_drop_buffers(buffers);
 }

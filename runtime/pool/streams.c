@@ -110,8 +110,6 @@ void tide_streams_undo(tide_pool *pool, const tide_entry *entry)
     tide_pool_streams *streams = &pool->core->streams;
     tide_assert(streams->foreign_count > 0 && pool->core->attended);
     streams->foreign_count--;
-    tide_device_keep_stream(pool->core->device, streams->foreign[streams->foreign_count].number,
-                            false);
     if (streams->foreign_count == 0) {
         pool->core->attended = pool->core->careful;
         tide_log_reopen(pool);
@@ -204,7 +202,6 @@ static tide_status streams_declare(tide_pool *pool, const char *call, const tide
     TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));
     tide_assert(foreign->number != 0 && !tide_at_root(pool));
     core->streams.foreign[core->streams.foreign_count++] = *foreign;
-    tide_device_keep_stream(core->device, foreign->number, true);
     core->attended = true;
     tide_log_push(pool, &core->log.undo[TIDE_UNDO_STREAM], NULL, 0);
     tide_log_reopen(pool); /* which closes it now that a stream is declared */

@@ -50,7 +50,6 @@ enum {
     TIDE_CL_PROGRAM_BUILD_LOG = 0x1183,
     TIDE_CL_QUEUE_CONTEXT = 0x1090,
     TIDE_CL_QUEUE_DEVICE = 0x1091,
-    TIDE_CL_QUEUE_REFERENCE_COUNT = 0x1092,
     TIDE_CL_QUEUE_PROPERTIES = 0x1093,
     TIDE_CL_EVENT_STATUS = 0x11D3
 };
@@ -83,7 +82,6 @@ enum {
     TIDE_CL(int32_t, clReleaseContext, (tide_cl_context))                                          \
     TIDE_CL(tide_cl_queue, clCreateCommandQueueWithProperties,                                     \
             (tide_cl_context, tide_cl_device, const uint64_t *, int32_t *))                        \
-    TIDE_CL(int32_t, clRetainCommandQueue, (tide_cl_queue))                                        \
     TIDE_CL(int32_t, clReleaseCommandQueue, (tide_cl_queue))                                       \
     TIDE_CL(int32_t, clGetCommandQueueInfo, (tide_cl_queue, uint32_t, size_t, void *, size_t *))   \
     TIDE_CL(int32_t, clFlush, (tide_cl_queue))                                                     \

@@ -115,7 +115,6 @@ static tide_status opencl_make_queue(tide_opencl_device *device, tide_cl_queue *
 /* Gives back what there is of queues and context: opening may have failed between them. */
 static void opencl_stop_device(tide_opencl_device *device)
 {
-    tide_assert(device->stream_count == 0);
     if (device->aside != NULL)
         (void)tide_opencl.clReleaseCommandQueue(device->aside);
     if (device->queue != NULL)
@@ -143,7 +142,6 @@ static void opencl_give_back_all(tide_opencl_device *device)
 {
     tide_assert(device->span_count == 0);
     tide_opencl_finish_within(device->queue);
-    tide_opencl_streams_end(device);
     opencl_stop_device(device);
 }
 
@@ -161,7 +159,6 @@ static void opencl_close_device(tide_device *base)
         opencl_give_back_all(device);
     tide_lock_destroy(&device->lock);
     tide_os_free(device->spans);
-    tide_os_free(device->streams);
     tide_os_free(device);
     base->own = NULL;
 }
@@ -185,7 +182,6 @@ static const tide_device_methods methods = {
     .mark_wait = tide_opencl_mark_wait,
     .mark_drop = tide_opencl_mark_drop,
     .mark_follow = tide_opencl_mark_follow,
-    .stream_keep = tide_opencl_stream_keep,
     .stream_number = tide_opencl_stream_number,
     .buffer = tide_opencl_buffer,
     .load = tide_opencl_module,

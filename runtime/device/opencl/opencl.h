@@ -42,31 +42,24 @@ typedef struct tide_opencl_span {
     size_t reserved; /* bytes of that range; 0: it is no slot that a number stands for     */
 } tide_opencl_span;
 
-typedef struct tide_opencl_stream {
-    tide_cl_queue queue;
-    uint64_t number;
-    uint32_t uses; /* pools, declarations, instances of buffers */
-} tide_opencl_stream;
+enum { TIDE_OPENCL_KNOWN = 16 };
 
 typedef struct tide_opencl_device {
     tide_device *base;
     tide_cl_device device;
     tide_cl_context context;
-    tide_cl_queue queue;             /* the one that NULL stands for */
-    tide_cl_queue aside;             /* for calls that must not wait for anybody's work */
-    int memory;                      /* TIDE_OPENCL_FINE to BUFFERS */
-    size_t alignment;                /* of parts of buffers, bytes  */
-    bool cpu;                        /* runs where we run           */
-    struct tide_opencl_module *kept; /* dropped once exit had begun; atomic */
+    tide_cl_queue queue;                    /* the one that NULL stands for */
+    tide_cl_queue aside;                    /* for calls that must not wait for anybody's work */
+    int memory;                             /* TIDE_OPENCL_FINE to BUFFERS */
+    size_t alignment;                       /* of parts of buffers, bytes  */
+    bool cpu;                               /* runs where we run           */
+    struct tide_opencl_module *kept;        /* dropped once exit had begun; atomic */
+    tide_cl_queue known[TIDE_OPENCL_KNOWN]; /* others that were found right; each is atomic */
 
-    /* Guards what follows. It is held while the driver is asked about queues and releases them
-     * (stream.c), for the list says what those are. What drivers may load code for is called
-     * without it: programs, kernels, launches, buffers. */
+    /* Guards what follows. The driver is called without it. */
     tide_lock lock;
     tide_opencl_span *spans;
     size_t span_count, span_room;
-    tide_opencl_stream *streams;
-    size_t stream_count, stream_room;
 } tide_opencl_device;
 
 static inline tide_opencl_device *tide_opencl_of(const tide_device *device)
@@ -120,8 +113,6 @@ tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
 void tide_opencl_finish_within(tide_cl_queue queue);
-void tide_opencl_stream_keep(tide_device *, uint64_t number, bool keep);
-void tide_opencl_streams_end(tide_opencl_device *device);
 
 /* runtime/device/opencl/kernel.c */
 void *tide_opencl_module(tide_device *, const void *code, size_t bytes, const char *options);

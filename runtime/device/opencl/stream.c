@@ -1,38 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues of OpenCL devices: their numbers, their order, waiting for them and marks in them. Events
+/* Queues of OpenCL devices: what they are, their order, waiting for them and marks in them. Events
  * are polled: a callback would come on another thread, where little may be called. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/os.h"
 #include "runtime/device/opencl/opencl.h"
 
-/* ---- numbers -------------------------------------------------------------------------------- */
+/* ---- what they are -------------------------------------------------------------------------------- */
 
 /* Returns the driver's error. */
 static int32_t opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
 {
     return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL);
-}
-
-enum { STREAMS_KEPT = 256 };
-
-/* We hold every queue that has a number, so its handle cannot come to name another queue. This
- * releases those that nobody else holds and nothing of ours uses: nobody can use them again. Device
- * locked. */
-static void opencl_sweep_queues(tide_opencl_device *device)
-{
-    for (size_t i = device->stream_count; i-- > 0;) {
-        tide_assert(i < device->stream_count);
-        uint32_t references = 2;
-        tide_cl_queue queue = device->streams[i].queue;
-        if (device->streams[i].uses != 0 ||
-            opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
-                             sizeof references) != TIDE_CL_SUCCESS ||
-            references > 1)
-            continue;
-        (void)tide_opencl.clReleaseCommandQueue(queue);
-        device->streams[i] = device->streams[--device->stream_count];
-    }
 }
 
 /* Only this error says that it is none: with any other the driver does not tell. */
@@ -70,92 +48,23 @@ static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_
     return TIDE_OK;
 }
 
-/* Holds the queue and gives it its number; 0 with a message. Device locked. */
-static uint64_t opencl_remember_queue(tide_opencl_device *device, tide_cl_queue queue)
-{
-    static uint64_t last; /* atomic */
-    if (device->stream_count == device->stream_room) {
-        size_t room = device->stream_room == 0 ? 8 : device->stream_room * 2;
-        tide_opencl_stream *streams = tide_os_resize(device->streams, room * sizeof *streams);
-        if (streams == NULL) {
-            tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for command queue %zu", room);
-            return 0;
-        }
-        device->streams = streams;
-        device->stream_room = room;
-    }
-    if (tide_opencl_check(device, tide_opencl.clRetainCommandQueue(queue),
-                          "clRetainCommandQueue") != TIDE_OK)
-        return 0;
-    uint64_t number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-    tide_assert(number != 0 && device->stream_count < device->stream_room);
-    device->streams[device->stream_count++] = (tide_opencl_stream){queue, number, 0};
-    return number;
-}
-
-static uint64_t opencl_known_number(const tide_opencl_device *device, tide_cl_queue queue)
-{
-    for (size_t i = 0; i < device->stream_count; i++)
-        if (device->streams[i].queue == queue)
-            return device->streams[i].number;
-    return 0;
-}
-
-static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue queue)
-{
-    tide_assert(device->stream_count <= device->stream_room);
-    uint64_t known = opencl_known_number(device, queue);
-    if (known != 0)
-        return known;
-    if (device->stream_count >= STREAMS_KEPT)
-        opencl_sweep_queues(device);
-    return opencl_check_queue(device, queue) == TIDE_OK ? opencl_remember_queue(device, queue) : 0;
-}
-
-static uint64_t opencl_number_within(tide_opencl_device *device, void *stream)
-{
-    tide_lock_take(&device->lock);
-    uint64_t number = opencl_number_queue(device, tide_opencl_queue(device, stream));
-    tide_lock_let_go(&device->lock);
-    return number;
-}
-
-/* A queue keeps its number when the device is lost: calls that use the queue then fail. In a child
- * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. Nor
- * is one taken at exit, where no number is told: a thread that stays in the driver may hold it. */
+/* A queue is numbered by its handle, which names it as long as it is there: it outlives what uses it.
+ * The driver is asked about a handle once, as long as it is remembered. Of a lost device, too, the
+ * number of a queue that was right is told. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    if (tide_opencl_usable(device, "tide_device") == TIDE_OK)
-        return opencl_number_within(device, stream);
-    return tide_driver_exiting(TIDE_DRIVER_OPENCL)
-               ? 0
-               : opencl_known_number(device, tide_opencl_queue(device, stream));
-}
-
-/* In a child nothing is released any more. */
-void tide_opencl_stream_keep(tide_device *base, uint64_t number, bool keep)
-{
-    tide_opencl_device *device = tide_opencl_of(base);
-    if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
-        return;
-    tide_lock_take(&device->lock);
-    for (size_t i = 0; i < device->stream_count; i++) {
-        tide_opencl_stream *stream = &device->streams[i];
-        tide_assert(stream->number != number || keep || stream->uses > 0);
-        if (stream->number == number)
-            stream->uses += keep ? 1 : UINT32_MAX;
-    }
-    tide_lock_let_go(&device->lock);
-}
-
-void tide_opencl_streams_end(tide_opencl_device *device)
-{
-    tide_assert(device->base->opened == 0);
-    for (size_t i = 0; i < device->stream_count; i++)
-        (void)tide_opencl.clReleaseCommandQueue(device->streams[i].queue);
-    device->stream_count = 0;
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    tide_cl_queue *known = &device->known[(uintptr_t)queue / 16 % TIDE_OPENCL_KNOWN];
+    const bool right = queue == device->queue || __atomic_load_n(known, __ATOMIC_RELAXED) == queue;
+    if (right && !tide_driver_exiting(TIDE_DRIVER_OPENCL))
+        return (uintptr_t)queue;
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK ||
+        opencl_check_queue(device, queue) != TIDE_OK)
+        return 0;
+    __atomic_store_n(known, queue, __ATOMIC_RELAXED);
+    return (uintptr_t)queue;
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -218,39 +127,10 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
                              "clFinish");
 }
 
-/* The last queue before the place, which is moved to it. It is held for the caller, who waits for
- * it without the lock. NULL: there are no more. */
-static tide_cl_queue opencl_hold_queue_before(tide_opencl_device *device, size_t *place)
-{
-    tide_cl_queue queue = NULL;
-    tide_lock_take(&device->lock);
-    if (*place > device->stream_count)
-        *place = device->stream_count;
-    if (*place > 0) {
-        queue = device->streams[--*place].queue;
-        (void)tide_opencl.clRetainCommandQueue(queue);
-    }
-    tide_lock_let_go(&device->lock);
-    return queue;
-}
-
-/* OpenCL has no call for a whole device: the host waits for each queue that has a number. From the
- * last to the first: a sweep meanwhile moves the last one to an earlier place, so that it is met
- * twice, and not never. One that fails keeps it from no other. */
+/* OpenCL has no call for a whole device: it is the device's own queue that is waited for. */
 tide_status tide_opencl_wait_all(tide_device *base)
 {
-    TIDE_OPENCL_INSIDE;
-    tide_opencl_device *device = tide_opencl_of(base);
-    tide_status failed = tide_opencl_wait(base, NULL);
-    tide_cl_queue queue;
-    for (size_t place = SIZE_MAX; tide_opencl_usable(device, "tide_device") == TIDE_OK &&
-                                  (queue = opencl_hold_queue_before(device, &place)) != NULL;) {
-        tide_status status = tide_opencl_wait(base, queue);
-        (void)tide_opencl.clReleaseCommandQueue(queue);
-        failed = status != TIDE_OK ? status : failed;
-    }
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
-    return failed;
+    return tide_opencl_wait(base, NULL);
 }
 
 /* ---- marks ---------------------------------------------------------------------------------- */

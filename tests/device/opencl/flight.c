@@ -201,24 +201,6 @@ static void a_rewind_costs_one_event_for_a_declared_queue(void **unused)
 
 /* ---- which queue is which -------------------------------------------------------------------- */
 
-static void a_new_queue_is_not_taken_for_an_old_one(void **unused)
-{
-    (void)unused;
-    uint64_t seen[600];
-    size_t count = scaled(600, 300);
-    for (size_t i = 0; i < count; i++) { /* the driver may use a handle again */
-        void *queue = bed_queue();
-        seen[i] = gpu->methods->stream_number(gpu, queue);
-        assert_true(seen[i] != 0);
-        assert_int_equal(gpu->methods->stream_number(gpu, queue), seen[i]);
-        for (size_t j = 0; j < i; j++)
-            assert_true(seen[j] != seen[i]);
-        bed_queue_end(queue);
-    }
-    assert_true(tide_opencl_of(gpu)->stream_count <
-                300); /* those of the past are not kept for ever */
-}
-
 static void queues_that_order_nothing_are_refused(void **unused)
 {
     (void)unused;
@@ -262,69 +244,6 @@ static void a_queue_of_which_the_driver_does_not_tell_is_no_argument(void **unus
     bed_queue_end(queue);
 }
 
-/* ---- waiting for all queues ------------------------------------------------------------------ */
-
-static tide_opencl_calls driver;
-static tide_cl_queue broken;
-
-static int32_t finish_others(tide_cl_queue queue)
-{
-    return queue == broken ? TIDE_CL_OUT_OF_RESOURCES : driver.clFinish(queue);
-}
-
-static void a_queue_that_fails_keeps_no_other_from_being_waited_for(void **unused)
-{
-    (void)unused;
-    enum { QUEUES = 3 };
-    void *queues[QUEUES];
-    for (int i = 0; i < QUEUES; i++) {
-        queues[i] = bed_queue();
-        assert_true(gpu->methods->stream_number(gpu, queues[i]) != 0);
-    }
-    tide_pool *pool = bed_pool(queues[0]);
-    uint32_t *results = tide_acquire(pool, uint32_t, N), *from = tide_acquire(pool, uint32_t, N);
-    fill_by_upload(pool, from, N, 3);
-    launch_add(queues[0], results, from, N, 1, LONG);
-    void *mark = gpu->methods->mark(gpu, queues[0]);
-    assert_non_null(mark);
-    driver = tide_opencl;
-    broken = queues[QUEUES - 1]; /* which is waited for before the others */
-    tide_opencl.clFinish = finish_others;
-    expect_status(gpu->methods->wait_all(gpu), TIDE_ERROR_DEVICE);
-    tide_opencl = driver;
-    assert_true(gpu->methods->mark_done(gpu, mark));
-    gpu->methods->mark_drop(gpu, mark);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-    for (int i = 0; i < QUEUES; i++)
-        bed_queue_end(queues[i]);
-}
-
-static unsigned finished;
-
-static int32_t lose_device(tide_cl_queue queue)
-{
-    finished++;
-    __atomic_store_n(&gpu->lost, true, __ATOMIC_RELAXED);
-    return driver.clFinish(queue);
-}
-
-/* As when exit begins between two queues: those that nobody waited for are not said to be over. */
-static void a_wait_that_is_cut_short_is_no_success(void **unused)
-{
-    (void)unused;
-    void *queue = bed_queue();
-    assert_true(gpu->methods->stream_number(gpu, queue) != 0);
-    driver = tide_opencl;
-    tide_opencl.clFinish = lose_device;
-    tide_status status = gpu->methods->wait_all(gpu);
-    tide_opencl = driver;
-    __atomic_store_n(&gpu->lost, false, __ATOMIC_RELAXED);
-    expect_status(status, TIDE_ERROR_DEVICE);
-    assert_int_equal(finished, 1);
-    bed_queue_end(queue);
-}
-
 /* ---- memory given back in flight --------------------------------------------------------------
  */
 
@@ -361,11 +280,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_declared_queue_keeps_what_it_reads),
         cmocka_unit_test(a_declaration_holds_for_inner_scopes),
         cmocka_unit_test(a_rewind_costs_one_event_for_a_declared_queue),
-        cmocka_unit_test(a_new_queue_is_not_taken_for_an_old_one),
         cmocka_unit_test(queues_that_order_nothing_are_refused),
         cmocka_unit_test(a_queue_of_which_the_driver_does_not_tell_is_no_argument),
-        cmocka_unit_test(a_queue_that_fails_keeps_no_other_from_being_waited_for),
-        cmocka_unit_test(a_wait_that_is_cut_short_is_no_success),
         cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
     };
     return BED_MAIN("opencl flight", tests);

@@ -1,39 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that let go of their queues early, have very many, or mix two devices. */
+/* Programs that mix two devices, or contexts, or want more memory than there is. */
 #include "bed.h"
 
 #include <dlfcn.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
-
-/* The library holds what its pools use: 300 queues later they still work. */
-static void queues_of_pools_outlive_the_programs_handles(void **unused)
-{
-    (void)unused;
-    enum { QUEUES = 300, N = 1000 };
-    void *queue = bed_queue(), *declared = bed_queue();
-    tide_pool *pool = bed_pool(queue);
-    tide_mark mark = tide_checkpoint(pool);
-    uint32_t *array = tide_acquire(pool, uint32_t, N);
-    expect_ok(tide_pool_use_on(pool, declared));
-    bed_queue_end(queue);
-    bed_queue_end(declared);
-    for (int i = 0; i < QUEUES; i++) {
-        void *another = bed_queue();
-        expect_ok(tide_pool_destroy(bed_pool(another)));
-        bed_queue_end(another);
-    }
-    fill_by_upload(pool, array, N, 1);
-    launch_add(queue, array, array, N, 2, 0);
-    launch_add(declared, array, array, N, 0, 0);
-    expect_ok(tide_rewind(pool, mark));
-    array = tide_acquire(pool, uint32_t, N);
-    fill_by_upload(pool, array, N, 5);
-    expect_words(pool, array, N, 5);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
 
 /* An array of another device is an address here that nobody may follow. */
 static void an_array_of_another_device_is_refused(void **unused)
@@ -121,79 +93,6 @@ static void a_queue_of_another_context_is_refused_by_name(void **unused)
     bed_queue_end(foreign);
 }
 
-/* ---- very many, at once ---------------------------------------------------------------------- */
-
-static void three_hundred_queues_share_buffers(void **unused)
-{
-    (void)unused;
-    enum { QUEUES = 300, N = 256 };
-    static void *queues[QUEUES];
-    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
-    assert_non_null(buffers);
-    for (int i = 0; i < QUEUES; i++)
-        queues[i] = bed_queue();
-    for (int i = 0; i < QUEUES; i++) {
-        tide_buffer one = tide_buffer_acquire_on(buffers, N * 4, 0, queues[i]);
-        assert_true(one.generation != 0);
-        void *data = tide_buffer_pointer(buffers, one);
-        launch_add(queues[i], data, data, N, 1, LONG);
-        expect_ok(tide_buffer_release_on(buffers, one, queues[i]));
-        bed_queue_end(queues[i]); /* its work goes on, and the next owner comes after it */
-    }
-    tide_buffers_statistics stats;
-    expect_ok(tide_buffers_stats(buffers, &stats, NULL, 0));
-    assert_int_equal(stats.live, 0);
-    assert_int_equal(stats.misses, 1);
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
-enum { WAITED = 300, TURN = 150 };
-
-static struct {
-    int32_t (*finish)(tide_cl_queue queue); /* the driver's */
-    void *queues[WAITED], *another;
-    bool finished[WAITED], ended[WAITED];
-    unsigned calls;
-} waited;
-
-/* In the middle of the wait the program lets go of what was waited for, and another queue comes. */
-static int32_t finish_and_let_go(tide_cl_queue queue)
-{
-    int32_t result = waited.finish(queue);
-    bool turn = ++waited.calls == TURN;
-    for (int i = 0; i < WAITED; i++) {
-        if (turn && waited.finished[i]) {
-            waited.ended[i] = true;
-            bed_queue_end(waited.queues[i]);
-        }
-        waited.finished[i] = waited.finished[i] || waited.queues[i] == (void *)queue;
-    }
-    if (turn)
-        assert_true(gpu->methods->stream_number(gpu, waited.another) != 0);
-    return result;
-}
-
-static void a_wait_for_all_queues_forgets_none(void **unused)
-{
-    (void)unused;
-    memset(&waited, 0, sizeof waited);
-    waited.another = bed_queue();
-    for (int i = 0; i < WAITED; i++) {
-        waited.queues[i] = bed_queue();
-        assert_true(gpu->methods->stream_number(gpu, waited.queues[i]) != 0);
-    }
-    waited.finish = tide_opencl.clFinish;
-    tide_opencl.clFinish = finish_and_let_go;
-    expect_ok(gpu->methods->wait_all(gpu));
-    tide_opencl.clFinish = waited.finish;
-    for (int i = 0; i < WAITED; i++) {
-        assert_true(waited.finished[i]);
-        if (!waited.ended[i])
-            bed_queue_end(waited.queues[i]);
-    }
-    bed_queue_end(waited.another);
-}
-
 /* ---- more than there is ---------------------------------------------------------------------- */
 
 /* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on.
@@ -227,11 +126,8 @@ static void what_is_larger_than_the_device_is_refused(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queues_of_pools_outlive_the_programs_handles),
         cmocka_unit_test(an_array_of_another_device_is_refused),
         cmocka_unit_test(a_queue_of_another_context_is_refused_by_name),
-        cmocka_unit_test(three_hundred_queues_share_buffers),
-        cmocka_unit_test(a_wait_for_all_queues_forgets_none),
         cmocka_unit_test(what_is_larger_than_the_device_is_refused),
     };
     return BED_MAIN("hostile", tests);
