@@ -12,8 +12,8 @@
  * Work that is queued on the stream from the call on may use the memory; released memory goes to
  * the next owner behind the work that was queued on the stream before. The host waits for neither.
  *
- * After somebody has reset the device (cudaDeviceReset) each call that wants memory fails,
- * TIDE_ERROR_DEVICE; what was handed out may be given back.
+ * On a lost device each call that wants memory fails, TIDE_ERROR_DEVICE; what was handed out may be
+ * given back.
  *
  * NULL with a message (tide_error_message) on failure. Any thread. */
 #ifndef TIDEPOOL_ADAPTORS_H

@@ -33,6 +33,9 @@ TIDE_BEGIN_DECLS
  * it is open. Call tide_device_close once for each open. NULL with a message that says what is
  * missing: TIDE_ERROR_DEVICE, TIDE_ERROR_NAME, TIDE_ERROR_MEMORY. Any thread.
  *
+ * As long as a device is open nobody resets it (cudaDeviceReset): what then becomes of the memory on it is
+ * undefined.
+ *
  * Threads open and close devices in turn. A driver that is opened loads libraries. So do not open or
  * close a device in a constructor or destructor of a library that is loaded while other threads do: the linker's lock,
  * which a constructor has, may be what they wait for. */
@@ -54,7 +57,7 @@ typedef struct tide_device_information {
     bool managed;         /* it has managed memory (TIDE_BUFFER_MANAGED)                     */
     bool concurrent;      /* the host may use that while the device works                    */
     bool exports;         /* it has memory for other processes (tidepool/device_ipc.h)       */
-    bool lost;            /* it has failed for good, or was reset; every call but a close is
+    bool lost;            /* it has failed for good; every call but a close is
                              refused. Once the last close has released it, it can be opened
                              anew                                                            */
     size_t bytes;         /* size of its memory; 0: not known                                */

@@ -125,9 +125,7 @@ enum { /* values */
     TIDE_CU(cuDeviceGetAttribute, 2000, (int *, int, tide_cu_device))                             \
     TIDE_CU(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *, tide_cu_device))                  \
     TIDE_CU(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device))                                   \
-    TIDE_CU(cuDevicePrimaryCtxGetState, 7000, (tide_cu_device, unsigned *, int *))                \
     TIDE_CU(cuCtxGetCurrent, 4000, (tide_cu_context *))                                           \
-    TIDE_CU(cuCtxGetId, 12000, (tide_cu_context, unsigned long long *))                           \
     TIDE_CU(cuCtxPushCurrent, 4000, (tide_cu_context))                                            \
     TIDE_CU(cuCtxPopCurrent, 4000, (tide_cu_context *))                                           \
     TIDE_CU(cuCtxSynchronize, 2000, (void))                                                       \

@@ -158,9 +158,7 @@ static tide_status cuda_retain_context(tide_device *device)
     tide_cuda *cuda = tide_cuda_of(device);
     tide_assert(cuda->context == NULL);
     TIDE_CUDA_TRY(device, cuDevicePrimaryCtxRetain, &cuda->context, cuda->ordinal);
-    tide_cu_result result = tide_cu.cuCtxGetId(cuda->context, &cuda->made);
-    tide_status status = result == TIDE_CU_SUCCESS ? cuda_make_service(device)
-                                                   : tide_cuda_fail(device, "cuCtxGetId", result);
+    tide_status status = cuda_make_service(device);
     if (status != TIDE_OK)
         (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
     return status;

@@ -18,10 +18,8 @@ typedef struct tide_cuda_mark {
 typedef struct tide_cuda {
     tide_cu_device ordinal;
     tide_cu_context context; /* the primary one: programs that use the runtime API share it */
-    unsigned long long made; /* the context's number: a reset makes another one */
     tide_cu_pool pool;       /* its own: it keeps memory that is given back; NULL: it has none */
     tide_cu_stream service;  /* its own, non-blocking: tide_device.service */
-    bool reset;              /* atomic: the device was, so all handles but the context are gone */
     uint8_t busy[16];        /* atomic, of streams by their handles: orders for which nobody asks */
     tide_lock lock;          /* of the list */
     tide_cuda_mark *free_marks;

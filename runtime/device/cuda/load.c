@@ -181,35 +181,6 @@ void tide_cuda_relax_end(int mode)
 
 /* ---- context ------------------------------------------------------------------------------ */
 
-/* The primary context keeps its handle when it is made anew, but not its number. */
-static bool cuda_context_is_ours(const tide_cuda *cuda)
-{
-    unsigned flags = 0;
-    unsigned long long made = cuda->made;
-    int active = 1;
-    if (tide_cu.cuDevicePrimaryCtxGetState(cuda->ordinal, &flags, &active) == TIDE_CU_SUCCESS &&
-        active == 0)
-        return false;
-    tide_cu_result result = tide_cu.cuCtxGetId(cuda->context, &made);
-    if (result == TIDE_CU_SUCCESS)
-        return made == cuda->made;
-    return result != TIDE_CU_CONTEXT_IS_DESTROYED && result != TIDE_CU_INVALID_CONTEXT;
-}
-
-/* Another user of the process may reset the device (cudaDeviceReset): then the driver must not be
- * given a handle of ours any more, also when somebody has made the context anew. */
-static bool cuda_was_reset(tide_device *device)
-{
-    tide_cuda *cuda = tide_cuda_of(device);
-    if (TIDE_UNLIKELY(__atomic_load_n(&cuda->reset, __ATOMIC_RELAXED)))
-        return true;
-    if (TIDE_LIKELY(cuda_context_is_ours(cuda)))
-        return false;
-    if (tide_device_mark_lost(device)) /* else the driver ends, and may say anything */
-        __atomic_store_n(&cuda->reset, true, __ATOMIC_RELAXED);
-    return true;
-}
-
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 {
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
@@ -220,13 +191,6 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
                    ? tide_device_lose(device, device->name,
                                       tide_driver_words_forked[TIDE_DRIVER_CUDA])
                    : tide_driver_refuse(TIDE_DRIVER_CUDA, device->name);
-    if (TIDE_UNLIKELY(cuda_was_reset(device))) {
-        tide_driver_leave();
-        return tide_device_unwatched(device)
-                   ? tide_driver_refuse(TIDE_DRIVER_CUDA, device->name)
-                   : tide_device_lose(device, device->name,
-                                      "it was reset, and all its memory is gone");
-    }
     tide_cu_result result = tide_cu.cuCtxGetCurrent(&current);
     if (result != TIDE_CU_SUCCESS || current != wanted) {
         result = tide_cu.cuCtxPushCurrent(wanted);

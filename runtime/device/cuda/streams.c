@@ -194,7 +194,7 @@ bool tide_cuda_mark_done(tide_device *device, void *mark)
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return __atomic_load_n(&tide_cuda_of(device)->reset, __ATOMIC_RELAXED);
+        return tide_device_lost(device);
     bool done = cuda_is_mark_done(device, mark);
     tide_cuda_leave(entered);
     return done;

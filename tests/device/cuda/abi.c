@@ -114,9 +114,7 @@ PROTOTYPE(cuDeviceTotalMem, size_t *, CUdevice);
 PROTOTYPE(cuDeviceGetAttribute, int *, CUdevice_attribute, CUdevice);
 PROTOTYPE(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
 PROTOTYPE(cuDevicePrimaryCtxRelease, CUdevice);
-PROTOTYPE(cuDevicePrimaryCtxGetState, CUdevice, unsigned int *, int *);
 PROTOTYPE(cuCtxGetCurrent, CUcontext *);
-PROTOTYPE(cuCtxGetId, CUcontext, unsigned long long *);
 PROTOTYPE(cuCtxPushCurrent, CUcontext);
 PROTOTYPE(cuCtxPopCurrent, CUcontext *);
 PROTOTYPE(cuCtxSynchronize, void);
@@ -179,11 +177,9 @@ CALLABLE(cuDeviceGetAttribute, 2000, (int *)0, (CUdevice_attribute)0, (tide_cu_d
 CALLABLE(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *)0, (tide_cu_device)0)
 CALLABLE(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device)0)
 CALLABLE(cuCtxGetCurrent, 4000, (tide_cu_context *)0)
-CALLABLE(cuCtxGetId, 12000, (tide_cu_context)0, (unsigned long long *)0)
 CALLABLE(cuCtxPushCurrent, 4000, (tide_cu_context)0)
 CALLABLE(cuCtxPopCurrent, 4000, (tide_cu_context *)0)
 CALLABLE(cuCtxSynchronize, 2000, )
-CALLABLE(cuDevicePrimaryCtxGetState, 7000, (tide_cu_device)0, (unsigned *)0, (int *)0)
 CALLABLE(cuMemPoolCreate, 11020, (tide_cu_pool *)0, (const CUmemPoolProps *)0)
 CALLABLE(cuMemPoolDestroy, 11020, (tide_cu_pool)0)
 CALLABLE(cuMemPoolSetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)

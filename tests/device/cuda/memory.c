@@ -435,66 +435,6 @@ static void devices_without_memory_pools_free_when_work_is_over(void **unused)
     }
 }
 
-/* ---- a wait for everything ------------------------------------------------------------------ */
-
-/* ---- reset ---------------------------------------------------------------------------------- */
-
-/* Another user of the process resets the device: every call fails, none touches what is gone. */
-static void a_device_that_was_reset_is_lost_and_can_be_opened_anew(void **unused)
-{
-    (void)unused;
-    for (int anew = 0; anew < 3; anew++) { /* 2: before the library notices */
-        tide_cu_context others = NULL;
-        bench b = bench_start(31);
-        tide_buffers *buffers =
-            tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
-        tide_buffer live = tide_buffer_acquire(buffers, HALF);
-        expect_ok(tide_buffer_release(buffers, tide_buffer_acquire(buffers, HALF / 2)));
-        {
-            TIDE_SCOPE(b.pool);
-            put(b.stream, tide_acquire(b.pool, uint8_t, HALF), HALF, 1);
-        }
-        tide_pool_trim(b.pool, tide_type_of(uint16_t)); /* nothing */
-        fake_reset_device(0);
-        if (anew == 2)
-            expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&others, 0));
-        {
-            TIDE_SCOPE(b.pool);
-            uint8_t bytes[16];
-            assert_null(tide_acquire(b.pool, uint8_t, 2 * HALF));
-            assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
-            expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
-            expect_said("is lost");
-            assert_int_not_equal(tide_upload(b.pool, bytes, bytes, sizeof bytes), TIDE_OK);
-        }
-        if (anew == 1) /* the context is there again, with nothing of ours in it */
-            expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&others, 0));
-        assert_true(info_of(b.device).lost);
-        assert_int_equal(tide_buffer_acquire(buffers, 4 * HALF).generation, 0);
-        expect_ok(tide_buffer_release(buffers, live));
-        expect_ok(tide_buffers_destroy(buffers));
-        expect_ok(tide_pool_destroy(b.pool));
-        expect_ok(tide_device_close(b.device));
-        tide_device *again = tide_device_open("cuda:0");
-        if (again == NULL)
-            fail_msg("%s", tide_error_message());
-        assert_false(info_of(again).lost);
-        void *stream = fake_stream_create(0);
-        tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = again, .stream = stream});
-        {
-            TIDE_SCOPE(pool);
-            uint8_t *x = tide_acquire(pool, uint8_t, HALF);
-            put(stream, x, HALF, 3);
-            expect(stream, x, HALF, 3);
-        }
-        expect_ok(tide_pool_destroy(pool));
-        expect_ok(tide_device_close(again));
-        fake_stream_destroy(stream);
-        fake_synchronise_all();
-        expect_order();
-    }
-}
-
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* A stream is destroyed in its context only. */
@@ -526,7 +466,6 @@ int main(void)
         cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
-        cmocka_unit_test(a_device_that_was_reset_is_lost_and_can_be_opened_anew),
         cmocka_unit_test(what_opening_made_goes_when_it_fails),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -213,16 +213,16 @@ static void what_a_recorded_stream_uses_is_reused_behind_it(void **unused)
     expect_order();
 }
 
-static void after_a_reset_nothing_is_handed_out(void **unused)
+static void of_a_lost_device_nothing_is_handed_out(void **unused)
 {
     (void)unused;
     void *x = tide_torch_malloc(BYTES, 0, NULL), *y = tide_cupy_malloc(NULL, BYTES, 0);
     assert_true(x != NULL && y != NULL);
     fake_synchronise_all();
-    fake_reset_device(0);
+    fake_lose(0);
     assert_null(tide_torch_malloc(1 << 20, 0, NULL));
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
-    expect_said("was reset");
+    expect_said("is lost");
     tide_torch_free(x, BYTES, 0, NULL);
     tide_cupy_free(NULL, y, 0);
     tide_cupy_free(NULL, y, 0);
@@ -326,7 +326,7 @@ int main(void)
         cmocka_unit_test(a_pair_of_cached_memory_calls_no_driver),
         cmocka_unit_test(a_graphs_memory_stays_its_pools_until_that_is_released),
         cmocka_unit_test(what_a_recorded_stream_uses_is_reused_behind_it),
-        cmocka_unit_test(after_a_reset_nothing_is_handed_out),
+        cmocka_unit_test(of_a_lost_device_nothing_is_handed_out),
     };
     return cmocka_run_group_tests_name("own", tests, NULL, NULL);
 }

@@ -32,17 +32,14 @@ enum { BYTES = 10000, BEFORE = 3, AFTER = 4, SECONDS = 60, UNSUPPORTED = 801, OW
         }                                                                                \
     } while (0)
 
-/* The device is lost, or reset, while memory is open twice: nothing there can be ended any more,
+/* The device is lost while memory is open twice: nothing there can be ended any more,
  * and each close lets go of the device all the same, but no more often than it was opened. */
-static int peer_of_lost(const char *how, const tide_ipc_memory *memory)
+static int peer_of_lost(const tide_ipc_memory *memory)
 {
     bench b = bench_start(9);
     uint8_t *x = tide_ipc_open(b.device, memory);
     PEER_TRY(x != NULL && tide_ipc_open(b.device, memory) == (void *)x);
-    if (strcmp(how, "lost") == 0)
-        fake_lose(0);
-    else
-        fake_reset_device(0);
+    fake_lose(0);
     (void)tide_pool_wait(b.pool);
     PEER_TRY(tide_pool_destroy(b.pool) == TIDE_OK);
     for (int left = 2; left > 0; left--) {
@@ -66,8 +63,8 @@ static int peer_main(const char *how)
     tide_ipc_memory memory;
     alarm(SECONDS);
     PEER_TRY(read(STDIN_FILENO, &memory, sizeof memory) == sizeof memory);
-    if (strcmp(how, "lost") == 0 || strcmp(how, "reset") == 0)
-        return peer_of_lost(how, &memory);
+    if (strcmp(how, "lost") == 0)
+        return peer_of_lost(&memory);
     bench b = bench_start(9);
     uint8_t *x = tide_ipc_open(b.device, &memory);
     PEER_TRY(x != NULL && tide_ipc_open(b.device, &memory) == (void *)x);
@@ -167,6 +164,7 @@ static void another_process_uses_a_buffer(void **unused)
     assert_true(held.bytes_held >= BYTES);
     assert_int_equal(fake_calls("cuMemAlloc"), 1);
     assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 0);
+    fake_synchronise_all();
     expect_ok(tide_buffers_destroy(buffers));
     assert_int_equal(fake_calls("cuMemFree"), 1);
     bench_end(&b);
@@ -330,10 +328,8 @@ static void what_is_open_does_not_keep_a_lost_device(void **unused)
     tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
     tide_ipc_memory memory;
     expect_ok(tide_ipc_export_buffer(buffers, buffer, &memory));
-    for (int i = 0; i < 2; i++) {
-        peer other = peer_start(i == 0 ? "lost" : "reset", &memory);
-        peer_end(&other);
-    }
+    peer other = peer_start("lost", &memory);
+    peer_end(&other);
     expect_ok(tide_buffer_release(buffers, buffer));
     fake_count_anew();
     tide_ipc_memory at = {.offset = 0};

@@ -402,44 +402,6 @@ static void pointers_are_known_as_what_they_are(void **state)
     expect_ok(give_plain());
 }
 
-/* ---- reset ---------------------------------------------------------------------------------- */
-
-static void use_after_reset(void)
-{
-    int state = 0;
-    void *gone = fake_stream_create(0);
-    fake_reset_device(0);
-    (void)tide_cu.cuStreamIsCapturing(gone, &state); /* refused: the context is gone */
-    tide_cu_context made = NULL;
-    (void)tide_cu.cuDevicePrimaryCtxRetain(&made, 0);
-    (void)tide_cu.cuStreamIsCapturing(gone, &state); /* the context is there, the stream is not */
-}
-
-static void a_reset_takes_all_handles(void **state)
-{
-    (void)state;
-    assert_true(faults(use_after_reset));
-    int active = 0;
-    unsigned flags = 0;
-    tide_cu_address memory = 0;
-    tide_cu_context current = NULL;
-    expect_ok(tide_cu.cuDevicePrimaryCtxGetState(1, &flags, &active));
-    assert_int_equal(active, 0);
-    expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&current, 1));
-    expect_ok(tide_cu.cuDevicePrimaryCtxGetState(1, &flags, &active));
-    assert_int_equal(active, 1);
-    fake_use_device(1);
-    expect_ok(tide_cu.cuMemAlloc(&memory, 64));
-    expect_ok(tide_cu.cuMemFree(memory));
-    fake_reset_device(1);
-    expect_ok(tide_cu.cuDevicePrimaryCtxGetState(1, &flags, &active));
-    assert_int_equal(active, 0);
-    assert_int_equal(tide_cu.cuMemAlloc(&memory, 64), TIDE_CU_CONTEXT_IS_DESTROYED);
-    fake_use_device(0);
-    assert_int_equal(tide_cu.cuCtxPushCurrent(current), 201);
-    expect_ok(tide_cu.cuDevicePrimaryCtxRelease(1));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,7 +418,6 @@ int main(void)
         TEST(a_pool_keeps_what_is_given_back),
         TEST(a_device_without_memory_pools_makes_none),
         TEST(pointers_are_known_as_what_they_are),
-        TEST(a_reset_takes_all_handles),
     };
     return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
 }

@@ -128,14 +128,13 @@ lane *control_new_stream(context *of, bool blocking)
 
 static void forget(void)
 {
-    uint64_t numbers = fake.stream_numbers, contexts = fake.context_numbers;
+    uint64_t numbers = fake.stream_numbers;
     memset(&fake, 0, sizeof fake);
     memset(&asked, 0, sizeof asked);
     asked.failing = -1;
     here.depth = 0;
     here.mode = MODE_GLOBAL;
     fake.stream_numbers = numbers;
-    fake.context_numbers = contexts;
 }
 
 static void begin_anew(unsigned devices, uint32_t seed)
@@ -148,7 +147,7 @@ static void begin_anew(unsigned devices, uint32_t seed)
     memory_reset();
     code_reset();
     for (unsigned i = 0; i < devices; i++) {
-        fake.contexts[i] = (context){.device = i, .number = ++fake.context_numbers};
+        fake.contexts[i] = (context){.device = i};
         fake.contexts[i].legacy = control_new_stream(&fake.contexts[i], false);
     }
 }
@@ -184,8 +183,6 @@ int control_enter_current(int entry)
     int result = control_enter(entry);
     if (result == 0 && control_current() == NULL)
         result = INVALID_CONTEXT;
-    if (result == 0 && control_current()->reset)
-        return TIDE_CU_CONTEXT_IS_DESTROYED;
     return result == 0 && control_current()->lost ? TIDE_CU_ILLEGAL_ADDRESS : result;
 }
 
@@ -363,25 +360,6 @@ void fake_lose(unsigned device)
 {
     fake_lock();
     fake.contexts[device].lost = true;
-    fake_unlock();
-}
-
-/* What is queued is over; streams, events, pools and memory are gone. */
-void fake_reset_device(unsigned device)
-{
-    fake_lock();
-    context *of = &fake.contexts[device];
-    set all = model_everything(of);
-    model_finish(&all);
-    for (int i = 0; i < STREAMS; i++)
-        fake.streams[i].live = fake.streams[i].live && fake.streams[i].context != of;
-    for (int i = 0; i < EVENTS; i++)
-        fake.events[i].live = fake.events[i].live && fake.events[i].context != of;
-    for (int i = 0; i < POOLS; i++)
-        if (fake.pools[i].live && fake.pools[i].context == of)
-            memory_end_pool(&fake.pools[i]);
-    memory_reset_device(of);
-    of->reset = true;
     fake_unlock();
 }
 

@@ -139,11 +139,6 @@ ENTRY(cuDevicePrimaryCtxRetain, tide_cu_context *out, tide_cu_device device)
 {
     START(cuDevicePrimaryCtxRetain);
     fake.contexts[device].retained++;
-    if (fake.contexts[device].reset) {
-        fake.contexts[device].reset = fake.contexts[device].lost = false;
-        fake.contexts[device].number = ++fake.context_numbers;
-        fake.contexts[device].legacy = control_new_stream(&fake.contexts[device], false);
-    }
     *out = (tide_cu_context)(void *)&fake.contexts[device];
     return control_leave(0);
 }
@@ -156,14 +151,6 @@ ENTRY(cuDevicePrimaryCtxRelease, tide_cu_device device)
     return control_leave(0);
 }
 
-ENTRY(cuDevicePrimaryCtxGetState, tide_cu_device device, unsigned *flags, int *active)
-{
-    START(cuDevicePrimaryCtxGetState);
-    *flags = 0;
-    *active = fake.contexts[device].retained != 0 && !fake.contexts[device].reset;
-    return control_leave(0);
-}
-
 ENTRY(cuCtxGetCurrent, tide_cu_context *out)
 {
     START(cuCtxGetCurrent);
@@ -171,18 +158,9 @@ ENTRY(cuCtxGetCurrent, tide_cu_context *out)
     return control_leave(0);
 }
 
-ENTRY(cuCtxGetId, tide_cu_context of, unsigned long long *number)
-{
-    START(cuCtxGetId);
-    *number = ((context *)(void *)of)->number;
-    return control_leave(((context *)(void *)of)->reset ? TIDE_CU_CONTEXT_IS_DESTROYED : 0);
-}
-
 ENTRY(cuCtxPushCurrent, tide_cu_context pushed)
 {
     START(cuCtxPushCurrent);
-    if (((context *)(void *)pushed)->reset)
-        return control_leave(INVALID_CONTEXT);
     control_push((context *)(void *)pushed);
     return control_leave(0);
 }

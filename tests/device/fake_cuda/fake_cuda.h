@@ -53,10 +53,6 @@ const char *fake_violation(void);
 /* Every call that concerns the device fails from now on, as after a kernel's illegal access. */
 void fake_lose(unsigned device);
 
-/* Somebody resets the device (cudaDeviceReset): its context is gone with all streams, events,
- * memory pools and memory, until it is retained anew. */
-void fake_reset_device(unsigned device);
-
 /* Most memory that a device gives, managed memory included; most pinned memory (0: any). */
 void fake_limit(size_t bytes);
 size_t fake_live_bytes(void);

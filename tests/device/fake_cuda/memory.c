@@ -361,19 +361,6 @@ bool memory_reached(const void *data, const context *by)
            one->backed->reached[by->device];
 }
 
-/* All that its pools gave. */
-void memory_reset_device(const context *of)
-{
-    for (unsigned i = 0; i < arena.count; i++) {
-        block *one = &arena.blocks[i];
-        if (!one->live || one->backed == NULL || one->backed->context != of)
-            continue;
-        one->backed->used -= one->bytes;
-        end_block(one, &fake.known);
-        one->backed = NULL;
-    }
-}
-
 uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)
 {
     for (unsigned i = 0; i < arena.count; i++) {

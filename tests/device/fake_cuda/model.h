@@ -81,8 +81,7 @@ typedef struct capture {
 typedef struct context {
     unsigned device;
     unsigned retained;
-    uint64_t number;  /* another one each time that it is made */
-    bool lost, reset; /* reset: until it is retained anew */
+    bool lost;
     struct lane *legacy;
     set gone; /* the tails of streams that were destroyed */
 } context;
@@ -122,7 +121,7 @@ typedef struct world {
     event events[EVENTS];
     reserve pools[POOLS];
     set known; /* what the host has seen done: all that is queued from now on comes after it */
-    uint64_t stream_numbers, capture_numbers, context_numbers;
+    uint64_t stream_numbers, capture_numbers;
     rng random;
     size_t limit, limit_pinned, live_bytes;
     bool no_peers;               /* no device reaches another's memory */
@@ -241,7 +240,6 @@ void memory_trim(reserve *of, uint64_t keep);
 bool memory_reached(const void *data, const context *by); /* by its device's work */
 const context *memory_owner(uint64_t address);            /* NULL: the host's */
 void memory_end_pool(reserve *of);
-void memory_reset_device(const context *of);
 uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned); /* 0: nobody's */
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);

@@ -123,12 +123,12 @@ void fake_synchronise(void *stream)
     with_context(stream, synchronise_on, NULL);
 }
 
-/* NULL: there is no such device, or it was reset. */
+/* NULL: there is no such device. */
 static lane *legacy_of(unsigned device)
 {
     fake_lock();
     const context *of = &fake.contexts[device];
-    lane *legacy = device < fake.devices && !of->reset ? of->legacy : NULL;
+    lane *legacy = device < fake.devices ? of->legacy : NULL;
     fake_unlock();
     return legacy;
 }
