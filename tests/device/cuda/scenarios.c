@@ -207,7 +207,11 @@ static void rewind_with_a_declared_second_stream_costs_one_event(void **state)
 static void streams_that_did_nothing_cost_no_event(void **state)
 {
     (void)state;
-    enum { SCOPES = 10, BUSY = 16, CALLS = 3 + 2 * 2 }; /* the context and its mode; two questions each way */
+    enum {
+        SCOPES = 10,
+        BUSY = 16,
+        CALLS = 3 + 2 * 2
+    }; /* the context and its mode; two questions each way */
     bench b = bench_start(67);
     void *other = fake_stream_create(0);
     {
