@@ -87,12 +87,14 @@ static tide_status file_read(const char *path, tide_profile_text *text, const ch
 /* Makes the text's profiles those that are loaded. The set is made before the registry is locked;
  * the registry then only takes it over. */
 static tide_status file_take(const tide_profile_text *text, const char *path, bool merge,
-                             const char *call)
+                             double weight, const char *call)
 {
     tide_profile_set *set = tide_profile_set_create(call);
     if (set == NULL)
         return TIDE_ERROR_MEMORY;
     tide_status status = tide_profile_text_read(text->bytes, text->length, set, path, call);
+    if (status == TIDE_OK)
+        tide_profile_set_weigh(set, weight);
     tide_registry_lock();
     if (status == TIDE_OK && merge)
         status = tide_loaded_copy(set, call);
@@ -112,7 +114,7 @@ static tide_status file_load(const char *path, bool merge, const char *call)
     tide_attach();
     tide_status status = file_read(path, &text, call);
     if (status == TIDE_OK)
-        status = file_take(&text, path, merge, call);
+        status = file_take(&text, path, merge, 1, call);
     tide_os_free(text.bytes);
     return status;
 }
@@ -129,6 +131,11 @@ tide_status tide_profile_merge(const char *path)
 
 tide_status tide_profile_read(const char *bytes, size_t length, bool merge)
 {
+    return tide_profile_read_weighed(bytes, length, merge, 1);
+}
+
+tide_status tide_profile_read_weighed(const char *bytes, size_t length, bool merge, double weight)
+{
     const char *call = "tide_profile_read";
     if (bytes == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the text is NULL, of %zu bytes", length);
@@ -140,7 +147,7 @@ tide_status tide_profile_read(const char *bytes, size_t length, bool merge)
     if (text.bytes == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of text", length);
     memcpy(text.bytes, bytes, length);
-    tide_status status = file_take(&text, "the text", merge, call);
+    tide_status status = file_take(&text, "the text", merge, weight, call);
     tide_os_free(text.bytes);
     return status;
 }

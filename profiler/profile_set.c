@@ -41,6 +41,8 @@ void tide_profile_set_destroy(tide_profile_set *set)
     tide_os_free(set);
 }
 
+enum { SET_USES_LEFT = 64 }; /* of a site, however little its profile counts */
+
 _Static_assert(TIDE_PROFILE_SET_SITES <= UINT32_MAX / 2 && TIDE_PROFILE_SET_TYPES <= UINT32_MAX / 2,
                "a doubled room does not wrap");
 
@@ -305,4 +307,18 @@ tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
         return tide_error_status();
     tide_profile_add(&site->profile, &own, 1);
     return TIDE_OK;
+}
+
+void tide_profile_set_weigh(tide_profile_set *set, double weight)
+{
+    tide_assert(weight > 0 && weight <= 1);
+    for (uint32_t i = 0; i < set->site_count; i++) {
+        tide_site_profile *profile = &set->sites[i]->profile, whole = *profile;
+        double least = SET_USES_LEFT / (double)whole.scopes;
+        if (weight == 1 || least >= 1)
+            continue;
+        memset(profile, 0, sizeof *profile);
+        tide_profile_add(profile, &whole, weight > least ? weight : least);
+    }
+    tide_profile_more.weigh(set->more, weight);
 }

@@ -38,6 +38,7 @@ typedef struct tide_profile_additions {
     /* Takes a line that is none of a site's. False: refused. */
     bool (*read)(struct tide_tuned_set **more, struct tide_tokens *tokens);
     void (*write)(const struct tide_tuned_set *more, struct tide_text_writer *w);
+    void (*weigh)(struct tide_tuned_set *more, double weight);
     void (*destroy)(struct tide_tuned_set *more);
     /* With the registry locked: it owns what was loaded, NULL too, from now on; adds a copy of that
      * to a set; adds what is known now, `own`: but nothing that was loaded. TIDE_ERROR_MEMORY or
@@ -63,6 +64,10 @@ uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *fac
 tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,
                                  const char *call);
+
+/* What is in it counts so much from now on, above 0, 1 at most; of each site some uses are left, for
+ * decisions. */
+void tide_profile_set_weigh(tide_profile_set *set, double weight);
 
 /* The site of that strict key; NULL if there is none. */
 tide_profile_set_site *tide_profile_set_find(const tide_profile_set *set, const tide_key *key);

@@ -21,6 +21,11 @@ _Static_assert(offsetof(tide_fleet_component, interface) == 0, "tide_locate_tabl
 static const tide_fleet_component *fleet_component; /* set once; NULL: none has begun */
 static pid_t fleet_process;                         /* a forked child has no part in it */
 
+tide_status tide_fleet_read(const char *bytes, size_t length, bool merge, double weight)
+{
+    return tide_profile_read_weighed(bytes, length, merge, weight);
+}
+
 static void fleet_at_exit(void)
 {
     tide_assert(fleet_component != NULL);
@@ -32,7 +37,7 @@ static void fleet_begin_once(void)
 {
     static tide_fleet_host host = {.create_thread = tide_background_create_thread,
                                    .write_own = tide_profile_write_own,
-                                   .read = tide_profile_read};
+                                   .read = tide_fleet_read};
     const char *url = secure_getenv("TIDEPOOL_FLEET"); /* NULL under raised privileges */
     char error[300] = "";
     if (url == NULL || url[0] == '\0')

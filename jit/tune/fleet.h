@@ -10,14 +10,14 @@
 
 #include <tidepool/status.h>
 
-enum { TIDE_FLEET_INTERFACE = 1 }; /* raised whenever anything below changes */
+enum { TIDE_FLEET_INTERFACE = 2 }; /* raised whenever anything below changes */
 
 /* The library, as the component's thread calls it. */
 typedef struct tide_fleet_host {
     const char *version;
-    int (*create_thread)(pthread_t *thread, void *(*run)(void *));     /* an error number */
-    tide_status (*write_own)(FILE *out);                               /* tide_profile_write_own */
-    tide_status (*read)(const char *bytes, size_t length, bool merge); /* tide_profile_read */
+    int (*create_thread)(pthread_t *thread, void *(*run)(void *)); /* an error number */
+    tide_status (*write_own)(FILE *out);                           /* tide_profile_write_own */
+    tide_status (*read)(const char *bytes, size_t length, bool merge, double weight);
 } tide_fleet_host;
 
 /* The component. There is one table, by the name `tide_fleet_table`. */
@@ -28,6 +28,10 @@ typedef struct tide_fleet_component {
     bool (*begin)(const tide_fleet_host *host, const char *url, char *error, size_t room);
     void (*end)(void); /* at exit: waits a moment (250 ms at most) for a store that has answered */
 } tide_fleet_component;
+
+/* The host's `read`, and the command's: tide_profile_read of a text that counts so much, above 0,
+ * 1 at most. */
+tide_status tide_fleet_read(const char *bytes, size_t length, bool merge, double weight);
 
 /* Begins, the first time in the process, if the environment says so. Nothing locked. */
 void tide_fleet_begin(void);

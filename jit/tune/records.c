@@ -325,6 +325,16 @@ static void records_load(tide_tuned_set *more)
         tide_records_apply(at);
 }
 
+/* Whoever was timed stays so. */
+static void records_weigh(tide_tuned_set *set, double weight)
+{
+    for (uint32_t i = 0; set != NULL && i < set->count; i++)
+        for (uint32_t k = 0; k < set->records[i]->candidate_count; k++) {
+            uint64_t *uses = &set->records[i]->candidates[k].uses;
+            *uses -= (uint64_t)((double)*uses * (1 - weight));
+        }
+}
+
 static tide_status records_copy(tide_tuned_set **to, const char *call)
 {
     return records_add_all(to, records_known, call);
@@ -334,6 +344,7 @@ void tide_records_attach(void)
 {
     tide_profile_more = (tide_profile_additions){.read = tide_records_read,
                                                  .write = tide_records_write,
+                                                 .weigh = records_weigh,
                                                  .destroy = tide_records_destroy,
                                                  .loaded = records_load,
                                                  .copy = records_copy,

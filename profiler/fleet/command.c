@@ -11,6 +11,7 @@
 #include <tidepool/profile.h>
 #include <tidepool/version.h>
 
+#include "jit/tune/fleet.h"
 #include "profiler/fleet/store.h"
 #include "profiler/record/output.h"
 #include "profiler/tool/client.h"
@@ -24,11 +25,11 @@ typedef struct fleet_pulled {
     int texts, refused;
 } fleet_pulled;
 
-static void fleet_take(void *user, const char *text, size_t length)
+static void fleet_add(void *user, const char *text, size_t length, double weight)
 {
     fleet_pulled *pulled = user;
-    bool good =
-        length <= FLEET_TEXT_MAX && tide_profile_read(text, length, pulled->texts > 0) == TIDE_OK;
+    bool good = length <= FLEET_TEXT_MAX &&
+                tide_fleet_read(text, length, pulled->texts > 0, weight) == TIDE_OK;
     pulled->texts += good;
     pulled->refused += !good;
 }
@@ -36,7 +37,7 @@ static void fleet_take(void *user, const char *text, size_t length)
 /* What it has seen itself, by its socket. */
 static int fleet_push_process(const char *pid, const fleet_url *url, const tool_options *options)
 {
-    char path[40], id[FLEET_ID_MAX], error[FLEET_ERROR_MAX], member[40];
+    char path[40], id[FLEET_ID_MAX], error[FLEET_ERROR_MAX], host[65] = "", member[128];
     tool_client client;
     json_t *answer = NULL;
     int code = tool_client_open_named(&client, pid, options);
@@ -45,12 +46,13 @@ static int fleet_push_process(const char *pid, const fleet_url *url, const tool_
     code = tool_client_ask(&client, json_pack("{s:s, s:b}", "get", "profile", "own", 1), &answer);
     const char *text = json_string_value(json_object_get(answer, "profile"));
     snprintf(path, sizeof path, "/proc/%d/exe", (int)client.pid);
-    snprintf(member, sizeof member, "process %d", (int)client.pid);
+    (void)gethostname(host, sizeof host - 1); /* containers have the same numbers */
+    snprintf(member, sizeof member, "process %d of %s", (int)client.pid, host);
     if (code != TOOL_OK)
         (void)tool_client_complain(&client, code);
     else if (text == NULL || tide_profile_read(text, strlen(text), false) != TIDE_OK)
         code = tool_complain(TOOL_BROKEN, "process %s: its answer is no profile", pid);
-    else if (!fleet_identity(path, tide_version(), id, error) ||
+    else if (!fleet_identity(path, tide_version(), url, id, error) ||
              !fleet_push(url, id, member, text, strlen(text), options->timeout_ms, error))
         code = tool_complain(TOOL_NO, "%s", error);
     json_decref(answer);
@@ -63,8 +65,8 @@ static int fleet_pull_program(const char *program, const fleet_url *url,
 {
     char id[FLEET_ID_MAX], error[FLEET_ERROR_MAX];
     *pulled = (fleet_pulled){0, 0};
-    if (!fleet_identity(program, tide_version(), id, error) ||
-        !fleet_pull(url, id, options->timeout_ms, fleet_take, pulled, error))
+    if (!fleet_identity(program, tide_version(), url, id, error) ||
+        !fleet_pull(url, id, options->timeout_ms, fleet_add, pulled, error))
         return tool_complain(TOOL_NO, "%s", error);
     return TOOL_OK;
 }

@@ -28,27 +28,18 @@ enum {
 };
 
 static pthread_mutex_t component_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t component_moved; /* its clock is the monotonic one */
+static pthread_cond_t component_moved = PTHREAD_COND_INITIALIZER;
 static bool component_started, component_ends, component_ended, component_answers;
 static const tide_fleet_host *component_host;
 static fleet_url component_url;
 static char component_id[FLEET_ID_MAX], component_member[40];
 
-static struct timespec component_in(int ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ms % 1000 * 1000000L;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return until;
-}
-
 /* Waits for the flag, so long at most. Locked. */
 static bool component_wait(const bool *flag, int ms)
 {
-    struct timespec until = component_in(ms);
-    while (!*flag && pthread_cond_timedwait(&component_moved, &component_lock, &until) != ETIMEDOUT)
+    struct timespec until = fleet_in(ms);
+    while (!*flag && pthread_cond_clockwait(&component_moved, &component_lock, CLOCK_MONOTONIC,
+                                            &until) != ETIMEDOUT)
         continue;
     return *flag;
 }
@@ -70,9 +61,9 @@ static void component_complain(const char *what)
     said = true;
 }
 
-static void component_take(void *refused, const char *text, size_t length)
+static void component_take(void *refused, const char *text, size_t length, double weight)
 {
-    if (length > FLEET_TEXT_MAX || component_host->read(text, length, true) != TIDE_OK)
+    if (length > FLEET_TEXT_MAX || component_host->read(text, length, true, weight) != TIDE_OK)
         ++*(int *)refused;
 }
 
@@ -141,29 +132,21 @@ static void *component_run(void *unused)
 /* A number that no other process has: for who contributes. */
 static void component_draw_member(void)
 {
-    uint64_t drawn[2] = {0, (uint64_t)getpid()};
-    if (getrandom(drawn, sizeof drawn, GRND_NONBLOCK) < 0)
-        drawn[0] = (uint64_t)time(NULL);
-    snprintf(component_member, sizeof component_member, "%016" PRIx64 "%016" PRIx64, drawn[0],
-             drawn[1]);
+    uint64_t drawn = (uint64_t)time(NULL);
+    (void)getrandom(&drawn, sizeof drawn, GRND_NONBLOCK);
+    snprintf(component_member, sizeof component_member, "%016" PRIx64 "%08x", drawn,
+             (unsigned)getpid());
 }
 
 static bool component_begin(const tide_fleet_host *host, const char *url, char *error, size_t room)
 {
-    char why[FLEET_ERROR_MAX];
-    pthread_condattr_t clock;
     pthread_t thread;
-    if (!fleet_url_read(url, &component_url, why) ||
-        !fleet_identity("/proc/self/exe", host->version, component_id, why)) {
-        snprintf(error, room, "%s", why);
+    tide_assert(room >= FLEET_ERROR_MAX);
+    if (!fleet_url_read(url, &component_url, error) ||
+        !fleet_identity("/proc/self/exe", host->version, &component_url, component_id, error))
         return false;
-    }
     component_host = host;
     component_draw_member();
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&component_moved, &clock);
-    pthread_condattr_destroy(&clock);
     int code = host->create_thread(&thread, component_run);
     if (code != 0) {
         snprintf(error, room, "no thread: %s", strerror(code));

@@ -78,10 +78,10 @@ static uint64_t identity_of_processor(void)
     return hash;
 }
 
-bool fleet_identity(const char *path, const char *version, char out[FLEET_ID_MAX],
-                    char error[FLEET_ERROR_MAX])
+bool fleet_identity(const char *path, const char *version, const fleet_url *url,
+                    char out[FLEET_ID_MAX], char error[FLEET_ERROR_MAX])
 {
-    char build[2 * BUILD_MAX + 1] = "", name[64] = "";
+    char build[2 * BUILD_MAX + 1] = "";
     struct stat facts;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0 || fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -95,15 +95,15 @@ bool fleet_identity(const char *path, const char *version, char out[FLEET_ID_MAX
         char real[PATH_MAX]; /* of /proc/self/exe and other links */
         path = realpath(path, real) != NULL ? real : path;
         const char *slash = strrchr(path, '/');
-        snprintf(name, sizeof name, "%.40s", slash != NULL ? slash + 1 : path);
-        for (char *c = name; *c != '\0'; c++)
-            if (strchr("{}% \n", *c) != NULL)
-                *c = '_';
-        snprintf(build, sizeof build, "%.20s-%jx", name, (intmax_t)facts.st_size);
+        snprintf(build, sizeof build, "%.20s-%jx", slash != NULL ? slash + 1 : path,
+                 (intmax_t)facts.st_size);
+        for (char *c = build; *(c += strcspn(c, "{}% \n")) != '\0';)
+            *c = '_';
     }
     close(file);
-    int length = snprintf(out, FLEET_ID_MAX, "%s:%.16s:%016" PRIx64, build, version,
-                          identity_of_processor());
+    int length =
+        snprintf(out, FLEET_ID_MAX, "%s:%.16s:%016" PRIx64 "%s%s", build, version,
+                 identity_of_processor(), url->program[0] != '\0' ? ":" : "", url->program);
     tide_assert(length > 0 && length < FLEET_ID_MAX);
     return length > 0 && length < FLEET_ID_MAX;
 }

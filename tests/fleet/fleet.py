@@ -34,16 +34,20 @@ def free_port():
 
 
 class Redis:
-    """With a password, and no file."""
+    """With a password, and no file unless it is told to have one."""
 
-    def __init__(self):
+    def __init__(self, *options):
         if shutil.which("redis-server") is None:
             print("no redis-server here")
             sys.exit(77)
         self.port = free_port()
         self.url = f"redis://:secret@127.0.0.1:{self.port}/3"
-        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-                                         "--requirepass", "secret", "--dir", FOLDER.name], stdout=subprocess.DEVNULL)
+        self.command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--requirepass", "secret",
+                        "--dir", FOLDER.name, *options]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
         atexit.register(self.process.terminate)  # also where the test fails
         wait_for(self.answers, "redis-server")
 
