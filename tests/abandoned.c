@@ -137,37 +137,6 @@ static void a_removed_loop_runs_on_without_rewinding(void **state)
 
 /* ---- many times over, so that nothing wraps or piles up ---- */
 
-/* A tag that was used is not used again: the last reset that could be told from others is
- * refused. */
-static void epochs_end_and_do_not_begin_anew(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    {
-        TIDE_SCOPE(pool);
-        tide_acquire(pool, double, 4);
-    }
-    pool->tag |= ~TIDE_TAG_DEPTH - 2 * (TIDE_TAG_DEPTH + 1);
-    for (size_t i = 0; i < 4; i++) {
-        TIDE_SCOPE_TYPES(pool, double);
-        void *kept = take(pool, TIDE_F64, 10, 7);
-        expect_status(tide_pool_reset(pool), i < 2 ? TIDE_OK : TIDE_ERROR_LIMIT);
-        assert_int_equal(tide_pool_depth(pool), i < 2 ? 0 : 1);
-        if (i >= 2)
-            expect_bytes(kept, 10 * sizeof(double), 7);
-    }
-    counts_same((counts){0, 0, 0, 0}, pool);
-    tide_mark outer = tide_checkpoint(pool), inner = tide_checkpoint(pool);
-    expect_status(tide_rewind(pool, outer), TIDE_ERROR_LIMIT);
-    assert_int_equal(tide_pool_depth(pool), 2);
-    expect_ok(tide_rewind(pool, inner));
-    expect_ok(tide_rewind(pool, outer));
-    tide_acquire(pool, double, 4);
-    expect_ok(tide_pool_reset(pool)); /* nothing is open: nothing is abandoned */
-    counts_same((counts){0, 0, 0, 0}, pool);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* Nothing is written for these scopes, so only their number tells that they are there. */
 static void leave_open_by_longjmp(tide_pool *pool, size_t times)
 {
@@ -226,46 +195,13 @@ static void more_levels_than_a_tag_counts_are_refused(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* Each removal keeps one more level than the one before. Each level still ends by itself, with a
- * mark that was left open in it. */
-static void abandon_higher_and_higher(tide_pool *pool, size_t left)
-{
-    TIDE_SCOPE_TYPES(pool, double);
-    size_t depth = tide_pool_depth(pool), reals = tide_pool_active(pool, TIDE_F64);
-    tide_acquire(pool, double, 1);
-    tide_mark outer = tide_checkpoint(pool), inner = tide_checkpoint(pool);
-    if (left == 0) {
-        expect_status(tide_rewind(pool, outer), TIDE_ERROR_LIMIT);
-        assert_non_null(strstr(tide_error_message(), "at 128 levels"));
-        return;
-    }
-    expect_ok(tide_rewind(pool, outer));
-    expect_status(tide_rewind(pool, inner), TIDE_ERROR_STALE);
-    abandon_higher_and_higher(pool, left - 1);
-    assert_int_equal(tide_pool_depth(pool), depth);
-    assert_int_equal(tide_pool_active(pool, TIDE_F64), reals + 1);
-    (void)tide_checkpoint(pool);
-}
-
-/* As many as a pool remembers; the next is refused. */
-static void rising_removals_have_a_limit(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    abandon_higher_and_higher(pool, 128);
-    counts_same((counts){0, 0, 0, 0}, pool);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE(the_end_of_a_removed_scope_leaves_newer_marks_open),
 };
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_removed_loop_runs_on_without_rewinding),
-    cmocka_unit_test(epochs_end_and_do_not_begin_anew),
     cmocka_unit_test(more_levels_than_a_tag_counts_are_refused),
-    cmocka_unit_test(rising_removals_have_a_limit),
 };
 
 int main(void)

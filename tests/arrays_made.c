@@ -229,31 +229,6 @@ static void views_show_the_elements_named(const scene *s)
     form_repeat(s->form, s->pool, 3, view_both_orders, NULL);
 }
 
-static void write_through_views(tide_pool *pool, void *state)
-{
-    (void)state;
-    tide_array *array = tide_array_zeros(pool, TIDE_I32, 2, SHAPE(4, 6));
-    tide_array *view = tide_array_view(pool, array, SHAPE(3, 1), SHAPE(2, 2), SHAPE(-2, 3));
-    tide_array *inner = tide_array_view(pool, view, SHAPE(1, 0), SHAPE(1, 2), NULL);
-    *(int32_t *)element(view, SHAPE(0, 0)) = 31;
-    *(int32_t *)element(inner, SHAPE(0, 1)) = 14;
-    *(int32_t *)element(array, SHAPE(3, 4)) = 34;
-    assert_int_equal(*(int32_t *)element(array, SHAPE(3, 1)), 31);
-    assert_int_equal(*(int32_t *)element(array, SHAPE(1, 4)), 14);
-    assert_int_equal(*(int32_t *)element(view, SHAPE(1, 1)), 14);
-    assert_int_equal(*(int32_t *)element(view, SHAPE(0, 1)), 34);
-    const int32_t *data = tide_array_data(array);
-    int32_t sum = 0;
-    for (int i = 0; i < 24; i++)
-        sum += data[i];
-    assert_int_equal(sum, 31 + 14 + 34); /* and nothing else was written */
-}
-
-static void views_write_through(const scene *s)
-{
-    form_repeat(s->form, s->pool, 3, write_through_views, NULL);
-}
-
 struct bad_view {
     int64_t start[2], extent[2], step[2];
 };
@@ -301,34 +276,6 @@ static void view_badly(tide_pool *pool, void *state)
 static void parts_that_lie_outside_are_refused(const scene *s)
 {
     form_run(s->form, s->pool, view_badly, NULL);
-}
-
-/* ---- headers of views ---- */
-
-static void make_headers(tide_pool *pool, void *state)
-{
-    const tide_array *array = state;
-    for (int i = 0; i < 10; i++) {
-        assert_non_null(tide_array_view(pool, array, SHAPE(0, 0), SHAPE(2, 2), NULL));
-        assert_non_null(tide_array_reshape(pool, array, 1, SHAPE(24)));
-    }
-}
-
-static void headers_of_views_end_with_the_scope(const scene *s)
-{
-    tide_array *array = TAKE(s->pool, TIDE_F64, 4, 6);
-    form_run(s->form, s->pool, make_headers, array);
-    counts before = counts_of(s->pool);
-    form_run(s->form, s->pool, make_headers, array);
-    counts_same(before, s->pool);
-    form_repeat(s->form, s->pool, 5, make_headers, array);
-    counts_same(before, s->pool);
-    if (!s->kind->disabled && s->kind->check < TIDE_CHECK_GUARD) {
-        count_allocations();
-        form_repeat(s->form, s->pool, 50, make_headers, array);
-        assert_int_equal(allocations_counted(), 0);
-    }
-    expect_ok(tide_pool_reset(s->pool));
 }
 
 /* ---- reshape ---- */
@@ -450,9 +397,7 @@ static const form_case cases[] = {
     CASE(similar_takes_type_shape_and_order_from_its_model),
     CASE(similar_to_nothing_or_in_no_possible_way_is_refused),
     CASE(views_show_the_elements_named),
-    CASE(views_write_through),
     CASE(parts_that_lie_outside_are_refused),
-    CASE(headers_of_views_end_with_the_scope),
     CASE(reshape_writes_through_both_ways_in_both_orders),
     CASE(reshape_refuses_what_would_not_be_the_same_elements),
     CASE(contiguous_in_which_order),

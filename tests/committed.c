@@ -93,24 +93,6 @@ static void two_hundred_pools_count_as_they_are_used(void **state)
 
 enum { ROW_MAX = 65472 }; /* arrays of one type that may be live */
 
-/* Slots are opened in steps, to the last one. */
-static void a_row_may_be_as_long_as_ever(void **state)
-{
-    (void)state;
-    tide_pool *pool = make_used();
-    size_t count = 1, most = WALKS ? 2000 : ROW_MAX;
-    while (count < most && tide_acquire(pool, double, 1) != NULL)
-        count++;
-    assert_int_equal(count, most);
-    if (!WALKS) {
-        assert_null(tide_acquire(pool, double, 1));
-        assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
-    }
-    assert_int_equal(tide_pool_check(pool), TIDE_OK);
-    assert_int_equal(tide_pool_empty(pool), TIDE_OK);
-    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
 /* Shelves and rows of types with any number. */
 static void a_pool_may_have_thousands_of_types(void **state)
 {
@@ -154,19 +136,6 @@ static void buffers_count_as_they_are_used(void **state)
     size_t counted = data_kib() - before;
     expect_counted("an instance with four buffers of 4 MiB", counted, COUNT * KIB,
                    COUNT * KIB + BOOKS_KIB);
-    assert_int_equal(tide_buffer_release_many(buffers, held, COUNT), TIDE_OK);
-    assert_int_equal(tide_buffers_destroy(buffers), TIDE_OK);
-}
-
-static void thousands_of_buffers_may_be_live(void **state)
-{
-    (void)state;
-    enum { COUNT = 5000 };
-    static tide_buffer held[COUNT];
-    tide_buffers *buffers = tide_buffers_create(NULL, NULL);
-    assert_int_equal(tide_buffer_acquire_many(buffers, 64, COUNT, held), TIDE_OK);
-    tide_buffer forged = {.slot = COUNT + 1, .generation = 1}; /* nothing may be written there */
-    assert_int_equal(tide_buffer_release(buffers, forged), TIDE_ERROR_STALE);
     assert_int_equal(tide_buffer_release_many(buffers, held, COUNT), TIDE_OK);
     assert_int_equal(tide_buffers_destroy(buffers), TIDE_OK);
 }
@@ -251,10 +220,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_counts_as_it_is_used),
         cmocka_unit_test(two_hundred_pools_count_as_they_are_used),
-        cmocka_unit_test(a_row_may_be_as_long_as_ever),
         cmocka_unit_test(a_pool_may_have_thousands_of_types),
         cmocka_unit_test(buffers_count_as_they_are_used),
-        cmocka_unit_test(thousands_of_buffers_may_be_live),
         cmocka_unit_test(what_cannot_be_opened_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,24 +336,6 @@ static void strides_offsets_and_flags_mean_what_the_specification_says(const sce
     assert_int_equal(producers[SORTS - 1].deleted, 0);
 }
 
-static void every_name_in_dlpack_has_its_type(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++) {
-        if (type == TIDE_BIT)
-            continue;
-        struct producer producer;
-        produce(&producer)->tensor.dtype = TAKE(pool, type, 1)->tensor.dtype;
-        producer.shape[0] = 1;
-        expect_array(tide_array_import(pool, &producer.managed), type, TIDE_ROW_MAJOR, 2,
-                     SHAPE(1, 6));
-        expect_ok(tide_pool_reset(pool));
-        assert_int_equal(producer.deleted, 1);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- refused: given back at once ---- */
 
 static void expect_no_import(tide_pool *pool, struct producer *producer, tide_status why,
@@ -510,7 +492,6 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(destroying_the_pool_gives_back),
     cmocka_unit_test(the_end_of_a_thread_gives_back),
-    cmocka_unit_test(every_name_in_dlpack_has_its_type),
 };
 
 int main(void)

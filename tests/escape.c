@@ -205,40 +205,6 @@ static void every_element_and_header_of_the_open_scope_counts(void **state)
     done(pool);
 }
 
-static void a_slot_that_is_used_again_counts_by_its_present_use(void **state)
-{
-    (void)state;
-    tide_pool *pool = checked();
-    double *before = return_inner(pool);
-    all = (heard){0};
-    assert_true(tide_escape_check(before)); /* no scope is open */
-    (void)tide_checkpoint(pool);
-    assert_true(tide_escape_check(before)); /* a free slot is nobody's */
-    double *outer = tide_acquire(pool, double, 3);
-    assert_ptr_equal(before, outer);
-    assert_false(tide_escape_check(before + 2));
-    assert_true(tide_escape_check(before + 3)); /* beyond its present length */
-    done(pool);
-}
-
-static void guarded_arrays_count_too(void **state)
-{
-    (void)state;
-    all = (heard){0};
-    tide_report_set_handler(hear, &all);
-    tide_pool *pool = pool_of(TIDE_CHECK_GUARD);
-    (void)tide_checkpoint(pool);
-    char *outer = tide_acquire(pool, char, 10);
-    {
-        TIDE_SCOPE(pool);
-        char *inner = tide_acquire(pool, char, 10);
-        assert_true(tide_escape_check(outer));
-        assert_false(tide_escape_check(inner + 9));
-        assert_true(tide_escape_check(inner + 10));
-    }
-    done(pool);
-}
-
 static void unchecked_pools_are_not_searched(void **state)
 {
     (void)state;
@@ -276,8 +242,6 @@ int main(void)
         cmocka_unit_test(an_outer_array_is_not_reported),
         cmocka_unit_test(an_array_is_reported_though_a_longjmp_skipped_a_scope),
         cmocka_unit_test(every_element_and_header_of_the_open_scope_counts),
-        cmocka_unit_test(a_slot_that_is_used_again_counts_by_its_present_use),
-        cmocka_unit_test(guarded_arrays_count_too),
         cmocka_unit_test(unchecked_pools_are_not_searched),
         cmocka_unit_test(it_is_the_same_in_cpp),
     };

@@ -92,27 +92,6 @@ static void structures_are_zeroed_and_copied_but_have_no_one(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void bits_are_packed_in_words(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    const bool on = true, off = false;
-    uint64_t *ones = tide_ones_type(pool, TIDE_BIT, 100);
-    uint64_t *zeros = tide_zeros_type(pool, TIDE_BIT, 100);
-    uint64_t *filled = tide_fill_type(pool, TIDE_BIT, 100, &on);
-    uint64_t *cleared = tide_fill_type(pool, TIDE_BIT, 100, &off);
-    const uint64_t low = ((uint64_t)1 << 36) - 1; /* of the second word, 36 bits are ours */
-    assert_true(ones[0] == UINT64_MAX && (ones[1] & low) == low);
-    assert_true(filled[0] == UINT64_MAX && (filled[1] & low) == low);
-    assert_true(zeros[0] == 0 && (zeros[1] & low) == 0);
-    assert_true(cleared[0] == 0 && (cleared[1] & low) == 0);
-    assert_int_equal(tide_pool_active(pool, TIDE_BIT), 4);
-    assert_int_equal(tide_pool_active(pool, TIDE_BOOL), 0);
-    assert_null(tide_acquire_type(pool, TIDE_BIT, SIZE_MAX)); /* as a negative count would be */
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void filling_nothing_or_from_nothing(void **state)
 {
     (void)state;
@@ -136,7 +115,6 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(small_floats_have_their_own_one),
     cmocka_unit_test(structures_are_zeroed_and_copied_but_have_no_one),
-    cmocka_unit_test(bits_are_packed_in_words),
     cmocka_unit_test(filling_nothing_or_from_nothing),
 };
 

@@ -520,29 +520,6 @@ static void what_is_no_key_gets_no_method(void **state)
     assert_non_null(strstr(tide_error_message(), "tide_generic_create_keys"));
 }
 
-/* Also key 0, and keys that share a row. */
-static void values_of_keys_are_dispatched_together(void **state)
-{
-    (void)state;
-    static const tide_type keys[] = {0, 32, 64};
-    tide_generic *generic = tide_generic_create_keys("many keys", 65);
-    expect_ok(tide_generic_add(generic, 0, method_1));
-    expect_ok(tide_generic_add(generic, 32, method_2));
-    expect_ok(tide_generic_add(generic, 64, method_3));
-    static struct call calls[VALUES];
-    tide_type types[VALUES];
-    void *args[VALUES];
-    for (size_t i = 0; i < VALUES; i++) {
-        types[i] = keys[i * i % 3];
-        args[i] = &calls[i];
-    }
-    assert_int_equal(tide_dispatch_each(generic, types, args, VALUES), VALUES);
-    for (size_t i = 0; i < VALUES; i++) {
-        assert_int_equal(calls[i].method, 1 + types[i] / 32);
-        assert_int_equal(calls[i].times, 1);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,7 +538,6 @@ int main(void)
         cmocka_unit_test(methods_are_added_while_others_call),
         cmocka_unit_test(keys_choose_methods_as_types_do),
         cmocka_unit_test(what_is_no_key_gets_no_method),
-        cmocka_unit_test(values_of_keys_are_dispatched_together),
     };
     if (tide_tune_set("background", 0) != TIDE_OK || tide_tune_set("trial", 0) != TIDE_OK ||
         tide_tune_set("count_runs", 1) != TIDE_OK || tide_tune_set("learn", 0) != TIDE_OK)

@@ -82,27 +82,6 @@ static void every_form_nests_in_every_other_to_depth_40(const scene *s)
     counts_same(before, s->pool);
 }
 
-/* ---- a type born inside ---- */
-
-static void register_and_acquire(tide_pool *pool, void *state)
-{
-    tide_type *type = state;
-    *type = fresh_type();
-    take(pool, *type, 10, 1);
-    take(pool, *type, 20, 2);
-    assert_int_equal(tide_pool_active(pool, *type), 2);
-    CHECK_POOL(pool);
-}
-
-static void a_type_registered_inside_is_rewound_and_stays_registered(const scene *s)
-{
-    tide_type type = TIDE_NO_TYPE;
-    form_run(s->form, s->pool, register_and_acquire, &type);
-    assert_int_equal(tide_pool_active(s->pool, type), 0);
-    assert_int_equal(tide_type_size(type), 24);
-    assert_non_null(strstr(tide_type_name(type), "fresh"));
-}
-
 /* ---- nothing ---- */
 
 static void nothing(tide_pool *pool, void *state)
@@ -191,34 +170,6 @@ static void empty_gives_all_memory_back_and_the_pool_works_on(const scene *s)
 
 /* ---- no allocation when warm ---- */
 
-struct shapes {
-    size_t round;
-    tide_type type;
-    uint64_t warm; /* allocations after the first of each */
-    const tide_pool *pool;
-};
-
-static void take_one_of_ten_shapes(tide_pool *pool, void *state)
-{
-    static const size_t sizes[10] = {3, 512, 17, 64, 1, 1000, 999, 130, 2, 256};
-    struct shapes *shapes = state;
-    take(pool, shapes->type, sizes[shapes->round % 10], 1);
-    if (shapes->round == 9)
-        shapes->warm = stats_of(pool).allocations;
-    shapes->round++;
-}
-
-static void ten_shapes_in_turn_allocate_in_the_first_round_only(const scene *s)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_F32};
-    for (size_t i = 0; i < 2; i++) {
-        struct shapes shapes = {0, types[i], 0, s->pool};
-        form_repeat(s->form, s->pool, scaled(10000, 100), take_one_of_ten_shapes, &shapes);
-        assert_true(shapes.warm > 0);
-        assert_int_equal(stats_of(s->pool).allocations, shapes.warm);
-    }
-}
-
 struct alternation {
     size_t round;
     tide_type type;
@@ -255,20 +206,6 @@ static void alternating_sizes_take_two_allocations_in_all(const scene *s)
     }
 }
 
-/* The two slots change places in every second use, for as long as the sizes do. */
-static void exchanges_cost_no_memory(const scene *s)
-{
-    struct alternation now = {0, TIDE_F32};
-    expect_ok(tide_pool_empty(s->pool));
-    form_repeat(s->form, s->pool, 10, take_small_and_large, &now);
-    tide_pool_statistics early = stats_of(s->pool);
-    form_repeat(s->form, s->pool, 100, take_small_and_large, &now);
-    tide_pool_statistics after = stats_of(s->pool);
-    assert_true(early.exchanges > 0 && after.exchanges > early.exchanges);
-    assert_int_equal(after.allocations, early.allocations);
-    assert_int_equal(after.bytes_held, early.bytes_held);
-}
-
 /* ---- n = 0 ---- */
 
 static void acquire_nothing(tide_pool *pool, void *state)
@@ -299,24 +236,6 @@ static void no_elements_give_a_pointer_of_their_own(const scene *s)
 }
 
 /* ---- without forms ---- */
-
-static void arrays_are_aligned_as_their_type_asks(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    for (size_t align = 1; align <= 4096; align *= 2) {
-        tide_type type = tide_type_register("aligned", align * 2, align);
-        assert_int_equal(tide_type_align(type), align);
-        TIDE_LOOP(pool, i, 3)
-        {
-            take(pool, type, 3, 1); /* which looks at the alignment */
-            take(pool, type, 1 + i * 500, 2);
-            take(pool, type, 0, 3);
-        }
-    }
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-}
 
 /* Pools are made where others were: the first mark of the next one lies just where the old one
  * lay. */
@@ -369,72 +288,20 @@ static void a_loop_runs_as_often_as_its_count_says(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static size_t entries_of_mark(tide_pool *pool, const tide_type *types, size_t count)
-{
-    size_t before = stats_of(pool).log_entries;
-    tide_mark mark = tide_checkpoint_types(pool, types, count);
-    assert_ptr_equal(mark.pool, pool);
-    CHECK_POOL(pool);
-    size_t entries = stats_of(pool).log_entries - before;
-    expect_ok(tide_rewind(pool, mark));
-    assert_int_equal(stats_of(pool).log_entries, before);
-    return entries;
-}
-
-static void a_type_named_twice_is_saved_once(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    const tide_type types[] = {TIDE_F64, TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I32};
-    take(pool, TIDE_F64, 1, 1);
-    take(pool, TIDE_I32, 1, 1);
-    size_t none = entries_of_mark(pool, NULL, 0);
-    assert_int_equal(entries_of_mark(pool, types, 1), none + 1);
-    assert_int_equal(entries_of_mark(pool, types, 2), none + 1);
-    assert_int_equal(entries_of_mark(pool, types, 5), none + 2);
-    tide_mark mark = tide_checkpoint(pool); /* a level that has saved nothing yet */
-    size_t before = stats_of(pool).log_entries;
-    {
-        TIDE_SCOPE_TYPES(pool, double, double, int32_t, int, double);
-        CHECK_POOL(pool);
-        assert_int_equal(stats_of(pool).log_entries, before + 2);
-    }
-    {
-        TIDE_FRAME(pool, (double, a, 1), (double, b, 2), (int, i, 3), (double, c, 4));
-        CHECK_POOL(pool);
-        assert_int_equal(stats_of(pool).log_entries, before + 2);
-        assert_true(a != b && b != c && a != c && i != NULL);
-    }
-    assert_int_equal(stats_of(pool).log_entries, before + 2); /* the mark's level has, for both */
-    expect_ok(tide_rewind(pool, mark));
-    assert_int_equal(stats_of(pool).log_entries, 0);
-    {
-        TIDE_SCOPE_TYPES(pool, double, double, int32_t); /* the root has: nothing to write down */
-        assert_int_equal(stats_of(pool).log_entries, 0);
-    }
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE_SLOTS(a_rewound_pool_gives_the_same_memory_in_the_same_order),
     CASE(the_end_of_an_inner_scope_leaves_outer_arrays_intact),
     CASE(every_form_nests_in_every_other_to_depth_40),
-    CASE(a_type_registered_inside_is_rewound_and_stays_registered),
     CASE_SLOTS(an_empty_scope_leaves_every_field_as_it_was),
     CASE_SLOTS(reset_keeps_the_memory),
     CASE(empty_gives_all_memory_back_and_the_pool_works_on),
-    CASE_SLOTS(ten_shapes_in_turn_allocate_in_the_first_round_only),
     CASE_SLOTS(alternating_sizes_take_two_allocations_in_all),
-    CASE_SLOTS(exchanges_cost_no_memory),
     CASE(no_elements_give_a_pointer_of_their_own),
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(arrays_are_aligned_as_their_type_asks),
     cmocka_unit_test(a_mark_of_a_pool_that_is_gone_fits_no_other),
     cmocka_unit_test(a_loop_runs_as_often_as_its_count_says),
-    cmocka_unit_test(a_type_named_twice_is_saved_once),
 };
 
 int main(void)

@@ -60,31 +60,6 @@ static void expect_nothing_freed(tide_trim_summary summary)
     assert_int_equal(summary.bytes, 0);
 }
 
-static void trim_what_was_never_used(tide_pool *pool, void *state)
-{
-    (void)state;
-    tide_type type = fresh_type();
-    snapshot before = snapshot_take(pool);
-    expect_nothing_freed(tide_pool_trim(pool, type));
-    expect_nothing_freed(tide_pool_compact(pool, type));
-    expect_nothing_freed(tide_pool_trim(pool, TIDE_C64));
-    assert_int_equal(tide_type_count(), type);
-    snapshot_same(&before, pool);
-    snapshot_drop(&before);
-}
-
-static void trimming_a_type_never_used_does_nothing(const scene *s)
-{
-    trim_what_was_never_used(s->pool, NULL);
-    form_run(s->form, s->pool, trim_what_was_never_used, NULL);
-    uint32_t known = tide_type_count();
-    expect_nothing_freed(tide_pool_trim(s->pool, known + 1));
-    assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
-    expect_nothing_freed(tide_pool_compact(s->pool, TIDE_NO_TYPE));
-    assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
-    assert_int_equal(tide_type_count(), known);
-}
-
 /* ---- compact ---- */
 
 enum { MIB = 1 << 20 };
@@ -179,7 +154,6 @@ static void the_printout_names_pool_and_types(void **state)
 
 static const form_case cases[] = {
     CASE_SLOTS(trim_gives_free_slots_back_and_leaves_live_arrays_alone),
-    CASE(trimming_a_type_never_used_does_nothing),
     CASE_SLOTS(compact_gives_back_what_is_ten_times_too_large),
 };
 

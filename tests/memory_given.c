@@ -155,55 +155,7 @@ static void the_message_says_how_much_is_missing(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* The old memory of a slot lies there until the new one is had, so the usual quarter more does not
- * fit where the request does. */
-static void a_slot_grows_by_as_little_as_fits(void **state)
-{
-    (void)state;
-    enum { KIB = 1024 };
-    _Alignas(64) static uint8_t memory[100 * KIB];
-    tide_pool *pool = pool_in(memory, sizeof memory, TIDE_CHECK_NONE, false);
-    tide_mark mark = tide_checkpoint(pool);
-    assert_non_null(tide_acquire(pool, uint8_t, 48 * KIB));
-    expect_ok(tide_rewind(pool, mark));
-    assert_non_null(tide_acquire(pool, uint8_t, 49 * KIB));
-    assert_int_equal(stats_of(pool).bytes_held, 49 * KIB);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- consumers ---- */
-
-static void *give_back_later(void *user)
-{
-    tide_dl_managed **managed = user;
-    for (int i = 0; i < 8; i++)
-        managed[i]->deleter(managed[i]);
-    return NULL;
-}
-
-static void consumers_give_back_from_any_thread_while_the_pool_works(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_given(TIDE_CHECK_NONE, false);
-    for (int round = 0; round < 50; round++) {
-        tide_dl_managed *managed[8];
-        tide_mark mark = tide_checkpoint(pool);
-        for (int i = 0; i < 8; i++) {
-            managed[i] = tide_array_export(pool, TAKE(pool, TIDE_U8, 1000 + i));
-            assert_non_null(managed[i]);
-        }
-        expect_ok(tide_rewind(pool, mark));
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, give_back_later, managed), 0);
-        tide_pool_trim(pool, TIDE_ALL_TYPES);
-        expect_inside(take(pool, TIDE_U8, 2000, 1), 2000);
-        pthread_join(thread, NULL);
-        expect_ok(tide_pool_reset(pool));
-    }
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
-    assert_non_null(tide_acquire(pool, uint8_t, stats_of(pool).bytes_limit));
-    give_up(pool);
-}
 
 static void a_consumer_may_outlive_the_pool(void **state)
 {
@@ -308,8 +260,6 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(the_message_says_how_much_is_missing),
-    cmocka_unit_test(a_slot_grows_by_as_little_as_fits),
-    cmocka_unit_test(consumers_give_back_from_any_thread_while_the_pool_works),
     cmocka_unit_test(a_consumer_may_outlive_the_pool),
     cmocka_unit_test(a_child_reads_shared_memory_that_its_parent_fills),
     cmocka_unit_test(copies_go_in_and_out),

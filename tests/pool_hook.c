@@ -150,26 +150,6 @@ static void memory_that_a_consumer_gives_back_returns(void **state)
     assert_int_equal(heard.sum, 0);
 }
 
-/* ---- ends ---- */
-
-static void end_the_process(const tide_pool_event *event, void *user)
-{
-    (void)event, (void)user;
-    exit(7);
-}
-
-static void a_hook_may_end_the_process(void **state)
-{
-    (void)state;
-    pid_t child = fork_child(60);
-    if (child == 0) {
-        tide_pool *pool = tide_pool_create(&(tide_pool_options){.hook = end_the_process});
-        (void)tide_acquire(pool, double, 1000);
-        abort();
-    }
-    assert_int_equal(wait_for_child(child), 7);
-}
-
 /* ---- many ---- */
 
 static char warning[512];
@@ -220,7 +200,6 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(an_event_says_who_asked_for_what),
     cmocka_unit_test(memory_that_a_consumer_gives_back_returns),
-    cmocka_unit_test(a_hook_may_end_the_process),
 };
 
 int main(void)

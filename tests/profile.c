@@ -104,21 +104,6 @@ static void bytes_of_many_slots_are_those_of_the_first(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void take_nothing(tide_pool *pool, void *state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-}
-
-static void an_empty_scope_is_counted_without_types(const scene *s)
-{
-    tide_site_profile before, after;
-    take(s->pool, TIDE_F64, 10, 1);
-    if (observe_ten(s, take_nothing, NULL, &before, &after))
-        expect_grown(s, &before, &after, TIDE_F64, 0, 0);
-    expect_ok(tide_pool_reset(s->pool));
-}
-
 static void take_in_inner_scopes(tide_pool *pool, void *state)
 {
     (void)state;
@@ -140,32 +125,9 @@ static void what_inner_scopes_took_is_theirs(const scene *s)
     expect_grown(s, &before, &after, TIDE_I16, 0, 0);
 }
 
-static void take_at_leaked_levels(tide_pool *pool, void *state)
-{
-    (void)state;
-    take(pool, TIDE_U16, 10, 1);
-    tide_checkpoint(pool);
-    take(pool, TIDE_U16, 10, 2);
-    tide_checkpoint(pool);
-    take(pool, TIDE_U16, 10, 3);
-    take(pool, TIDE_I8, 10, 3);
-}
-
-static void what_leaked_levels_took_is_counted_once(const scene *s)
-{
-    tide_site_profile before, after;
-    if (s->form->block && observe_ten(s, take_at_leaked_levels, NULL, &before, &after)) {
-        expect_grown(s, &before, &after, TIDE_U16, 10, 30);
-        expect_grown(s, &before, &after, TIDE_I8, 10, 10);
-    }
-    counts_same((counts){0, 0, 0, 0}, s->pool);
-}
-
 static const form_case cases[] = {
     CASE(each_type_is_counted_with_its_slots),
-    CASE(an_empty_scope_is_counted_without_types),
     CASE(what_inner_scopes_took_is_theirs),
-    CASE(what_leaked_levels_took_is_counted_once),
 };
 
 static const struct CMUnitTest others[] = {

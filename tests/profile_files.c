@@ -350,17 +350,6 @@ static void a_loose_key_of_two_sites_names_none(void **state)
     expect_prior(second, 9, TIDE_F64, 18);
 }
 
-static void a_loose_key_twice_in_the_file_names_none(void **state)
-{
-    (void)state;
-    tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
-    expect_ok(tide_profile_load(
-        write_text("one", one_site(particle_name, 7, "a/profile_files.c", "particles", 9))));
-    expect_ok(tide_profile_merge(
-        write_text("two", one_site(particle_name, 7, "b/profile_files.c", "particles", 9))));
-    assert_false(has_prior(site));
-}
-
 /* ---- knowing and having seen ------------------------------------------------------------- */
 
 static void loading_replaces_and_merging_adds(void **state)
@@ -752,7 +741,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(what_one_process_saw_another_knows, start_anew),
     cmocka_unit_test_setup(a_site_is_found_though_lines_and_folders_moved, start_anew),
     cmocka_unit_test_setup(a_loose_key_of_two_sites_names_none, start_anew),
-    cmocka_unit_test_setup(a_loose_key_twice_in_the_file_names_none, start_anew),
     cmocka_unit_test_setup(loading_replaces_and_merging_adds, start_anew),
     cmocka_unit_test_setup(what_the_program_saw_itself_comes_first, start_anew),
     cmocka_unit_test_setup(saving_keeps_what_was_loaded, start_anew),

@@ -181,28 +181,6 @@ static void what_the_program_has_said_stays(void **state)
     expect_types(d.site, 2, TIDE_U8, TIDE_I16);
 }
 
-static use visited;
-
-static bool use_in_a_visit(tide_site *site, void *user)
-{
-    (void)site;
-    (void)user;
-    for (unsigned i = 0; i < 100; i++)
-        use_pair(&visited, pairs[0]);
-    return false;
-}
-
-/* A visitor of sites has the registry, and no decision is made under its feet. */
-static void nothing_is_decided_during_a_visit(void **state)
-{
-    (void)state;
-    visited = use_of("adapt: visited", TIDE_KIND_SCOPE, learning_pool, 0);
-    tide_site_each(use_in_a_visit, NULL);
-    assert_int_equal(tier_of(visited.site), TIDE_TIER_FULL);
-    settle(); /* its window was full */
-    expect_types(visited.site, 2, TIDE_F64, TIDE_I32);
-}
-
 /* ---- threads ------------------------------------------------------------------------------ */
 
 static tide_site *shared_site;
@@ -260,7 +238,6 @@ int main(void)
         ADAPT_TEST(rare_types_do_not_keep_a_site_busy),
         ADAPT_TEST(the_rarer_of_two_known_sets_is_left_alone),
         ADAPT_TEST(what_the_program_has_said_stays),
-        ADAPT_TEST(nothing_is_decided_during_a_visit),
         ADAPT_TEST(threads_adapt_one_site_at_once),
     };
     return cmocka_run_group_tests_name("learning: adapt", tests, learning_make_pool,

@@ -188,31 +188,6 @@ static void whoever_forks_is_alone(void **state)
 
 enum { PROGRAM = 7 };
 
-/* Sites of a small program, a copy of its own for each way of running it. */
-static void write_program(use *out, const char *way)
-{
-    static const struct {
-        tide_kind kind;
-        uint32_t count;
-        tide_type types[6];
-    } sites[PROGRAM] = {
-        {TIDE_KIND_SCOPE, 1, {TIDE_F64}},
-        {TIDE_KIND_SCOPE, 3, {TIDE_F64, TIDE_I32, TIDE_F64}},
-        {TIDE_KIND_SCOPE, 6, {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16}},
-        {TIDE_KIND_FRAME, 3, {TIDE_F64, TIDE_I32, TIDE_F64}},
-        {TIDE_KIND_ACQUIRE, 1, {TIDE_I32}},
-        {TIDE_KIND_ARRAY, 1, {TIDE_F32}},
-        {TIDE_KIND_DISPATCH, 1, {TIDE_C64}},
-    };
-    for (unsigned i = 0; i < PROGRAM; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "background: program %u %s", i, way);
-        out[i] = use_of(name, sites[i].kind, learning_pool, 0);
-        out[i].count = sites[i].count;
-        memcpy(out[i].types, sites[i].types, sizeof sites[i].types);
-    }
-}
-
 /* A slot of 4 MiB that is used no more, and a small one that is. */
 static void need_little(tide_pool *pool)
 {
@@ -250,32 +225,6 @@ static void the_thread_trims_and_compacts_as_steps_do(void **state)
     (void)state;
     expect_freed("auto_compact", "compact_period");
     expect_freed("auto_trim", "trim_period");
-}
-
-static void thread_and_hand_come_to_the_same_plans(void **state)
-{
-    (void)state;
-    need_stager();
-    use by_hand[PROGRAM], learned_at[PROGRAM];
-    write_program(by_hand, "by hand");
-    write_program(learned_at, "in the background");
-    for (unsigned i = 0; i < PROGRAM; i++)
-        until(&by_hand[i], TIDE_TIER_COMPILED);
-    set("background", 1);
-    set("background_period", 1);
-    expect_ok(tide_background_start());
-    for (unsigned i = 0; i < PROGRAM; i++)
-        until_learned(&learned_at[i], TIDE_TIER_COMPILED);
-    expect_ok(tide_background_stop());
-    for (unsigned i = 0; i < PROGRAM; i++) {
-        tide_site_information a = info_of(by_hand[i].site), b = info_of(learned_at[i].site);
-        assert_int_equal(a.tier, b.tier);
-        assert_int_equal(a.type_count, b.type_count);
-        assert_memory_equal(a.types, b.types, a.type_count * sizeof a.types[0]);
-        settle();
-        expect_executed(&learned_at[i], 100);
-        expect_executed(&by_hand[i], 100);
-    }
 }
 
 /* ---- programs that end ------------------------------------------------------------------- */
@@ -520,7 +469,6 @@ int main(int argc, char **argv)
         LEARNING_TEST(whoever_forks_is_alone),
         LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
         LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),
-        LEARNING_TEST(thread_and_hand_come_to_the_same_plans),
         LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),
         LEARNING_TEST(forks_beside_a_busy_thread_harm_nobody),
         LEARNING_TEST(programs_end_well_whatever_learning_does),

@@ -277,55 +277,6 @@ static void events_have_times_and_serials(void **state)
     tide_event_set_handler(NULL, NULL);
 }
 
-/* ---- listeners that do things ------------------------------------------------------------ */
-
-static struct {
-    unsigned calls, depth;
-    tide_status stop;
-} busy;
-
-/* Everything that a listener may do, and what it may not. */
-static void do_everything(const tide_event *event, void *user)
-{
-    (void)user;
-    busy.calls++;
-    if (event->site == NULL || busy.depth > 2)
-        return;
-    busy.depth++;
-    switch (busy.calls % 5) {
-    case 0: expect_ok(tide_site_pin(event->site, TIDE_TIER_FULL)); break;
-    case 1: expect_ok(tide_site_unpin(event->site)); break;
-    case 2: expect_ok(tide_site_reset(event->site)); break;
-    case 3: expect_ok(tide_step()); break;
-    default: busy.stop = tide_background_stop(); tide_event_set_handler(do_everything, NULL);
-    }
-    use u = use_of("events: within", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_I64);
-    use_times(&u, 30);
-    busy.depth--;
-}
-
-static void a_listener_may_step_pin_reset_and_use_sites(void **state)
-{
-    (void)state;
-    need_stager();
-    set("window_every", 1);
-    tide_event_set_handler(do_everything, NULL);
-    use u = use_of("events: listened", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    for (unsigned i = 0; i < 30; i++) {
-        use_times(&u, 200);
-        expect_ok(tide_step());
-        settle();
-        expect_ok(tide_site_reset(u.site));
-    }
-    assert_true(busy.calls > 20);
-    expect_ok(busy.stop);
-    tide_event_set_handler(NULL, NULL);
-    expect_ok(tide_site_reset(u.site));
-    set("window_every", 100);
-    until(&u, TIDE_TIER_COMPILED);
-    expect_executed(&u, 100);
-}
-
 /* ---- steering meanwhile ------------------------------------------------------------------ */
 
 static bool stop_steering;
@@ -388,8 +339,6 @@ static void pins_and_resets_may_come_at_any_time(void **state)
     }
 }
 
-/* ---- fork ----------------------------------------------------------------------------------- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,7 +348,6 @@ int main(void)
         LEARNING_TEST(giving_up_is_told_with_the_reason),
         LEARNING_TEST(each_event_is_a_line_if_it_is_wanted),
         LEARNING_TEST(events_have_times_and_serials),
-        LEARNING_TEST(a_listener_may_step_pin_reset_and_use_sites),
         LEARNING_TEST(pins_and_resets_may_come_at_any_time),
         LEARNING_TEST(events_beyond_what_is_kept_are_counted),
     };

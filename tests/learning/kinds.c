@@ -112,32 +112,6 @@ static void every_kind_is_learned_as_written(void **state)
     }
 }
 
-/* ---- through calls ----------------------------------------------------------------------- */
-
-/* A frame of an FFI: types and sizes are data. */
-static void a_frame_entered_by_call_is_compiled_too(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
-    static const size_t sizes[] = {3, 4, 5};
-    tide_site *site = tide_site_register_kind("kinds: frame by call", TIDE_KIND_FRAME);
-    uint64_t runs = 0;
-    for (unsigned i = 0; i < 1000; i++) {
-        tide_scope scope;
-        void *data[3];
-        expect_ok(tide_scope_enter_frame(learning_pool, site, 3, types, sizes, data, &scope));
-        assert_true(data[0] != NULL && data[1] != NULL && data[2] != NULL && data[0] != data[2]);
-        expect_ok(tide_scope_leave(&scope));
-        if (i < 800 && i % 100 == 99)
-            settle();
-        if (i == 850)
-            runs = runs_of(site);
-    }
-    assert_int_equal(tier_of(site), TIDE_TIER_COMPILED);
-    assert_true(runs_of(site) >= runs + 149);
-}
-
 /* ---- the same results -------------------------------------------------------------------- */
 
 static uint32_t random_below(uint32_t limit)
@@ -399,20 +373,6 @@ static void a_site_of_two_generic_functions_stays_general(void **state)
     assert_non_null(strstr(reason_of(a.site), "generic function differs"));
 }
 
-/* A table of one generic function that is then used with another. */
-static void a_dispatch_given_another_generic_function_calls_its_method(void **state)
-{
-    (void)state;
-    use a = use_of("kinds: other generic", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
-    tide_generic *other = tide_generic_create("kinds: unforeseen");
-    expect_ok(tide_generic_add(other, TIDE_F64, add_ten));
-    until(&a, TIDE_TIER_TABLE);
-    uint64_t misses = misses_of(a.site);
-    assert_int_equal(dispatch_once(a.site, other, TIDE_F64), 10);
-    assert_int_equal(misses_of(a.site), misses + 1);
-    expect_executed(&a, 10);
-}
-
 static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
 {
     (void)state;
@@ -448,14 +408,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(every_kind_is_learned_as_written),
-        LEARNING_TEST(a_frame_entered_by_call_is_compiled_too),
         LEARNING_TEST(compiled_code_gives_what_the_general_path_gives),
         LEARNING_TEST(misses_are_counted_one_for_each_use),
         LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
         LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
         LEARNING_TEST(a_method_that_was_replaced_is_the_one_called),
         LEARNING_TEST(a_site_of_two_generic_functions_stays_general),
-        LEARNING_TEST(a_dispatch_given_another_generic_function_calls_its_method),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
         LEARNING_TEST(a_dispatch_without_a_method_says_so),
     };

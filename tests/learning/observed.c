@@ -122,21 +122,6 @@ static void types_that_change_are_missed_and_learned_and_found_again(void **stat
 
 /* ---- 55: too little to go by ------------------------------------------------------------- */
 
-static void a_tiny_profile_decides_nothing(void **state)
-{
-    (void)state;
-    set("window_calls", 10);
-    set("window_every", 1);
-    use u = use_of("55: tiny", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    uint64_t windows = learned().windows, ordered = learned().ordered;
-    learn_windows(&u, 20);
-    assert_true(learned().windows >= windows + 5);
-    assert_int_equal(learned().ordered, ordered);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-    assert_int_equal(info_of(u.site).generation, 0);
-    assert_string_equal(reason_of(u.site), "too few uses were observed to decide");
-}
-
 /* A site that acquires nothing, or too little of anything, need not save all that the pool has. */
 static void a_site_that_acquires_nothing_saves_nothing(void **state)
 {
@@ -148,23 +133,6 @@ static void a_site_that_acquires_nothing_saves_nothing(void **state)
     assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
     expect_types(u.site, 0);
     assert_string_equal(reason_of(u.site), "its uses acquired nothing");
-}
-
-static void a_site_of_many_rare_types_saves_none(void **state)
-{
-    (void)state;
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_I64, TIDE_U8};
-    use u = use_of("55: rare types", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    for (unsigned i = 0; i < 600; i++) {
-        u.types[0] = types[i % 5];
-        assert_true(use_once(&u));
-        if (i % 210 == 209)
-            settle();
-    }
-    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
-    expect_types(u.site, 0);
-    assert_string_equal(reason_of(u.site), "no type recurs often enough to be saved at entry");
-    assert_int_equal(misses_of(u.site), 0);
 }
 
 /* A window that the site's uses never fill closes by itself, and what it saw counts. */
@@ -267,9 +235,7 @@ int main(void)
         LEARNING_TEST(without_the_setting_nothing_is_counted),
         LEARNING_TEST(a_type_of_one_use_in_a_thousand_is_not_in_the_plan),
         LEARNING_TEST(types_that_change_are_missed_and_learned_and_found_again),
-        LEARNING_TEST(a_tiny_profile_decides_nothing),
         LEARNING_TEST(a_site_that_acquires_nothing_saves_nothing),
-        LEARNING_TEST(a_site_of_many_rare_types_saves_none),
         LEARNING_TEST(a_site_that_is_seldom_used_is_decided_when_its_window_gets_old),
         LEARNING_TEST(types_that_alternate_do_not_compile_without_end),
         LEARNING_TEST(a_pinned_site_stays_where_it_is),

@@ -101,27 +101,6 @@ static void a_declared_site_is_compiled_when_it_is_hot(void **state)
     assert_int_equal(learned().ordered, ordered + 1);
 }
 
-/* What was used under one plan is no loss of the next one. */
-static void uses_count_for_the_plan_that_was_in_force(void **state)
-{
-    (void)state;
-    need_stager();
-    use u = use_of("pays: another plan", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
-    set("break_even", 0);
-    set("window_every", 100);
-    until(&u, TIDE_TIER_COMPILED);
-    set("break_even", 1);
-    set("window_every", 1);
-    uint64_t ordered = learned().ordered;
-    set("decay", 0);
-    u.types[0] = TIDE_U8;
-    learning_pool->uses[u.site->number] += UINT64_C(3600000000); /* an hour by the first plan, */
-    for (int i = 0; i < 3; i++)
-        window_and(&u, 0); /* then other types */
-    assert_int_equal(learned().ordered, ordered);
-    assert_true(tide_pays_lost(plan_of_site(u.site)) < tide_pays_cost(1));
-}
-
 static void each_batch_costs(void **state)
 {
     (void)state;
@@ -150,29 +129,6 @@ static void sites_share_what_a_batch_costs(void **state)
     assert_int_equal(learned().ordered, ordered + 2);
 }
 
-/* One more than a batch has room for would need a second one. Who pays alone need not wait until
- * that is paid for as well. */
-static void many_that_do_not_pay_together_hold_up_none_that_pays_alone(void **state)
-{
-    (void)state;
-    enum { BATCH = 16 };
-    static tide_learned poor[BATCH], rich;
-    const double frame_ns = 20;
-    set("batch_max", BATCH);
-    double part = tide_pays_cost(2) - tide_pays_cost(1);
-    rich.code.kind = TIDE_KIND_FRAME;
-    rich.uses_without = 1.01 * tide_pays_cost(1) / frame_ns;
-    tide_pays_begin();
-    tide_pays_offer(&rich);
-    for (unsigned i = 0; i < BATCH; i++) {
-        poor[i].code.kind = TIDE_KIND_FRAME;
-        poor[i].uses_without = 1.01 * part / frame_ns;
-        tide_pays_offer(&poor[i]);
-    }
-    assert_true(tide_pays_alone(&rich) && tide_pays_together(&rich));
-    assert_false(tide_pays_together(&poor[0]));
-}
-
 /* What the stager took of the processor takes the place of the model's figure. */
 static void a_compile_is_measured(void **state)
 {
@@ -197,13 +153,9 @@ int main(void)
                                         pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_declared_site_is_compiled_when_it_is_hot, pays_setup,
                                         learning_teardown),
-        cmocka_unit_test_setup_teardown(uses_count_for_the_plan_that_was_in_force, pays_setup,
-                                        learning_teardown),
         cmocka_unit_test_setup_teardown(each_batch_costs, pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(sites_share_what_a_batch_costs, pays_setup,
                                         learning_teardown),
-        cmocka_unit_test_setup_teardown(many_that_do_not_pay_together_hold_up_none_that_pays_alone,
-                                        pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_compile_is_measured, pays_setup, learning_teardown),
     };
     return cmocka_run_group_tests_name("learning: pays", tests, learning_make_pool,

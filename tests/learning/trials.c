@@ -319,21 +319,6 @@ static void each_use_is_made_once_by_one_of_the_two(void **state)
     }
 }
 
-/* While all sites are observed none is on trial. */
-static void a_trial_waits_while_everything_is_observed(void **state)
-{
-    (void)state;
-    use u = tried("observed", TIDE_KIND_FRAME);
-    open_trial(&u);
-    expect_ok(tide_profile_observe(true));
-    for (unsigned i = 0; i < 4; i++)
-        hold_trial(&u);
-    assert_int_equal(info_of(u.site).trial_uses, 0);
-    expect_ok(tide_profile_observe(false));
-    hold_trial(&u);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
-}
-
 /* What the trial has measured is told, of one use, to programs and on the page. */
 static void a_trial_tells_its_figures(void **state)
 {
@@ -461,7 +446,6 @@ int main(void)
         TRIAL_TEST(interrupts_do_not_hide_a_gain),
         TRIAL_TEST(a_rhythm_favours_neither_plan),
         TRIAL_TEST(each_use_is_made_once_by_one_of_the_two),
-        TRIAL_TEST(a_trial_waits_while_everything_is_observed),
         TRIAL_TEST(a_trial_tells_its_figures),
         TRIAL_TEST(a_site_on_trial_may_be_pinned_reset_and_observed),
         TRIAL_TEST(trials_are_held_under_threads),

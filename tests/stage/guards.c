@@ -220,25 +220,6 @@ static void test_frames(void **state)
     expect_counts(FRAME, 4, 5);
 }
 
-/* The caller's types are data: a bad one is refused, at a compiled frame, too. */
-static void test_frame_of_bad_types(void **state)
-{
-    (void)state;
-    static const tide_type bad[] = {TIDE_NO_TYPE, TIDE_TYPE_LIMIT, TIDE_TYPE_LIMIT + 7, UINT32_MAX};
-    tide_entry *top = pool->log_top;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        const tide_type types[] = {3, bad[i], 3};
-        void *data[3] = {pool, pool, pool};
-        tide_scope scope = {.plan = &plans[FRAME].plan, .site = &site};
-        plans[FRAME].plan.frame(&scope, pool, 3, types, small, data);
-        assert_true(data[0] == NULL && data[1] == NULL && data[2] == NULL);
-        assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
-        leave(&scope);
-        assert_ptr_equal(pool->log_top, top);
-        assert_int_equal(position(3), 0);
-    }
-}
-
 /* ---- acquires ---- */
 
 static void *acquire(tide_type type, size_t n)
@@ -330,24 +311,6 @@ static void test_headers_of_another_form(void **state)
     expect_counts(ARRAY, 1, 0);
 }
 
-static void test_array_errors(void **state)
-{
-    (void)state;
-    const tide_plan *plan = &plans[ARRAY].plan;
-    assert_non_null(array(3, 2, 4, 5));
-    tide_site called = {.plan = plan, .kind = TIDE_KIND_ARRAY};
-    assert_null(tide_site_array_inline(&called, pool, 3, 2, NULL)); /* never comes to the plan */
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    assert_null(array(3, 2, 4, -5));
-    assert_null(array(3, 1, -1, 0));
-    assert_int_equal(tide_error_status(), TIDE_ERROR_SIZE);
-    const int64_t shape[1] = {7};
-    assert_null(plan->array(pool, 3, 9, shape, plan, &site));
-    assert_null(plan->array(pool, 3, -1, shape, plan, &site));
-    assert_int_equal(position(3), 0);
-    expect_counts(ARRAY, 0, 4);
-}
-
 /* Of two names of one address debuggers and profilers choose any. */
 static void an_address_of_code_has_one_name(void **state)
 {
@@ -372,10 +335,8 @@ int main(int count, char **args)
         TEST(test_scope_untracked),
         TEST(test_scope_not_set_up),
         TEST(test_frames),
-        TEST(test_frame_of_bad_types),
         TEST(test_acquires),
         TEST(test_arrays),
-        TEST(test_array_errors),
         TEST(test_headers_of_another_form),
         TEST(an_address_of_code_has_one_name),
     };

@@ -129,22 +129,6 @@ static void stopping_in_the_middle_leaves_nothing(void **state)
     }
 }
 
-static void nothing_outlives_a_program_that_was_killed(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        pid_t child = fork_child(60);
-        if (child == 0) {
-            tide_stager_answer answer;
-            CHILD_MUST(tide_stager_submit(1, text_of(SITES), strlen(text_of(SITES))));
-            (void)!tide_stager_poll(&answer, i * 10);
-            kill(getpid(), SIGKILL);
-        }
-        assert_int_equal(wait_for_child(child), 128 + SIGKILL);
-        expect_nothing_left();
-    }
-}
-
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -153,7 +137,6 @@ int main(int argc, char **argv)
         REAL_TEST(it_holds_no_descriptor_of_the_program),
         REAL_TEST(killed_at_random),
         REAL_TEST(stopping_in_the_middle_leaves_nothing),
-        REAL_TEST(nothing_outlives_a_program_that_was_killed),
     };
     return SUPPORT_MAIN(tests);
 }
