@@ -11,8 +11,9 @@
 static void devices_attach(void)
 {
     tide_driver_prepare();
-    tide_device_add_backend((tide_backend){"cuda:", tide_cuda_open});
-    tide_device_add_backend((tide_backend){"opencl:", tide_opencl_open});
+#define TIDE_X(prefix, open) tide_device_add_backend((tide_backend){prefix, open});
+    TIDE_BACKENDS_EACH(TIDE_X)
+#undef TIDE_X
 
     /* Foreign tensors outlive a pool that is only emptied: their owners still read them. */
     tide_pool_add_ending((tide_pool_ending){.destroy = tide_capture_finish});

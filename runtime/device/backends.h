@@ -5,7 +5,13 @@
 
 #include "runtime/device/device.h"
 
-tide_status tide_cuda_open(tide_device *device, unsigned ordinal);
-tide_status tide_opencl_open(tide_device *device, unsigned ordinal);
+/* TIDE_X(the prefix of names, the function). */
+#define TIDE_BACKENDS_EACH(TIDE_X)  \
+    TIDE_X("cuda:", tide_cuda_open) \
+    TIDE_X("opencl:", tide_opencl_open)
+
+#define TIDE_X(prefix, open) tide_status open(tide_device *device, unsigned ordinal);
+TIDE_BACKENDS_EACH(TIDE_X)
+#undef TIDE_X
 
 #endif
