@@ -41,7 +41,6 @@ enum {
 
 /* what is asked of devices, queues and events */
 enum {
-    TIDE_CL_DEVICE_TYPE = 0x1000,
     TIDE_CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
     TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019, /* in bits */
     TIDE_CL_DEVICE_NAME = 0x102B,
@@ -58,13 +57,10 @@ enum {
 
 /* values */
 enum {
-    TIDE_CL_DEVICE_TYPE_CPU = 1 << 1,
     TIDE_CL_SVM_COARSE = 1,
-    TIDE_CL_SVM_FINE = 2,
     TIDE_CL_QUEUE_OUT_OF_ORDER = 1,
     TIDE_CL_MEM_READ_WRITE = 1,
     TIDE_CL_MEM_ALLOC_HOST_PTR = 1 << 4,
-    TIDE_CL_MEM_SVM_FINE = 1 << 10,
     TIDE_CL_BUFFER_CREATE_REGION = 0x1220,
     TIDE_CL_MAP_READ_WRITE = 3,
     TIDE_CL_COMPLETE = 0 /* of an event; less: it failed */

@@ -71,33 +71,26 @@ static void opencl_describe_device(tide_opencl_device *device, unsigned ordinal)
         opencl_ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
     base->integrated = opencl_ask_number(device->device, TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY,
                                          sizeof(uint32_t)) != 0;
-    device->cpu = (opencl_ask_number(device->device, TIDE_CL_DEVICE_TYPE, sizeof(uint64_t)) &
-                   TIDE_CL_DEVICE_TYPE_CPU) != 0;
     device->alignment =
         opencl_ask_number(device->device, TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(uint32_t)) / 8;
     if (device->alignment < 64)
         device->alignment = 64;
 }
 
-/* Coarse-grained memory is preferred on a device with memory of its own: fine-grained memory would
- * lie with the host. */
 static tide_status opencl_choose_memory(tide_opencl_device *device)
 {
     int wanted = (int)tide_setting_get(TIDE_SETTING_opencl_memory);
     uint64_t svm =
         opencl_ask_number(device->device, TIDE_CL_DEVICE_SVM_CAPABILITIES, sizeof(uint64_t));
-    bool fine = (svm & TIDE_CL_SVM_FINE) != 0, coarse = (svm & TIDE_CL_SVM_COARSE) != 0;
-    if ((wanted == TIDE_OPENCL_FINE && !fine) || (wanted == TIDE_OPENCL_COARSE && !coarse))
-        return tide_fail(
-            TIDE_ERROR_DEVICE, call,
-            "%s has no %s-grained shared virtual memory, which opencl_memory = %d asks "
-            "for",
-            device->base->name, wanted == TIDE_OPENCL_FINE ? "fine" : "coarse", wanted);
-    device->memory = wanted != TIDE_OPENCL_BEST         ? wanted
-                     : fine && device->base->integrated ? TIDE_OPENCL_FINE
-                     : coarse                           ? TIDE_OPENCL_COARSE
-                                                        : TIDE_OPENCL_BUFFERS;
-    tide_assert(device->memory >= TIDE_OPENCL_FINE && device->memory <= TIDE_OPENCL_BUFFERS);
+    bool shared = (svm & TIDE_CL_SVM_COARSE) != 0; /* which every device has that has any */
+    if (wanted == TIDE_OPENCL_SHARED && !shared)
+        return tide_fail(TIDE_ERROR_DEVICE, call,
+                         "%s has no shared virtual memory, which opencl_memory = %d asks for",
+                         device->base->name, wanted);
+    if (wanted == TIDE_OPENCL_BEST)
+        wanted = shared ? TIDE_OPENCL_SHARED : TIDE_OPENCL_BUFFERS;
+    device->memory = wanted;
+    tide_assert(wanted == TIDE_OPENCL_SHARED || wanted == TIDE_OPENCL_BUFFERS);
     return TIDE_OK;
 }
 

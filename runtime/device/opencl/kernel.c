@@ -8,23 +8,15 @@
 #include "runtime/base/os.h"
 #include "runtime/device/opencl/opencl.h"
 
-/* The driver's kernel, and with it the arguments of a launch: they belong to the kernel. So each
- * launch has one for itself, and nobody waits for a launch of another thread: drivers load code
- * there, and may be waiting for the dynamic linker. */
-typedef struct instance {
-    struct instance *next;
-    tide_cl_kernel kernel;
-} instance;
-
+/* The arguments of a launch belong to the driver's kernel. So each launch makes one of its own by
+ * this (which costs a fiftieth of the launch), and nobody waits for a launch of another thread. */
 typedef struct kernel {
     struct kernel *next;
     tide_cl_program program;
-    instance *idle; /* those that no launch has; device locked */
     char name[];
 } kernel;
 
 typedef struct tide_opencl_module {
-    struct tide_opencl_module *next; /* of those that are kept */
     tide_cl_program program;
     kernel *kernels; /* every one that was asked for; released with the module */
 } module;
@@ -91,89 +83,32 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
     return NULL;
 }
 
-/* `alive`: the driver may be called. */
-static void opencl_end_kernel(kernel *gone, bool alive)
-{
-    for (instance *i = gone->idle, *next; i != NULL; i = next) {
-        next = i->next;
-        if (alive)
-            (void)tide_opencl.clReleaseKernel(i->kernel);
-        tide_os_free(i);
-    }
-    tide_os_free(gone);
-}
-
-/* Nothing of the module is being launched. */
-static void opencl_end_module(module *gone, bool alive)
-{
-    for (kernel *k = gone->kernels, *next; k != NULL; k = next) {
-        next = k->next;
-        opencl_end_kernel(k, alive);
-    }
-    if (alive)
-        (void)tide_opencl.clReleaseProgram(gone->program);
-    tide_os_free(gone);
-}
-
-/* A thread that exit no longer waited for may be in a launch: it puts back what it took. Another
- * one may stay in the driver with the device's lock, so none is taken. */
-static void opencl_keep_module(tide_opencl_device *device, module *kept)
-{
-    kept->next = __atomic_load_n(&device->kept, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&device->kept, &kept->next, kept, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED)) {
-    }
-}
-
+/* Nothing of it is being launched, but once exit has begun: then it is left as it is. */
 void tide_opencl_module_drop(tide_device *base, void *handle)
 {
     TIDE_OPENCL_INSIDE;
-    tide_opencl_device *device = tide_opencl_of(base);
     module *gone = handle;
+    (void)base;
     tide_assert(gone != NULL && gone->program != NULL);
-    const bool alive = tide_driver_alive(TIDE_DRIVER_OPENCL);
-    if (!alive && tide_driver_exiting(TIDE_DRIVER_OPENCL))
-        opencl_keep_module(device, gone);
-    else
-        opencl_end_module(gone, alive);
+    if (tide_driver_exiting(TIDE_DRIVER_OPENCL))
+        return;
+    if (tide_driver_alive(TIDE_DRIVER_OPENCL))
+        (void)tide_opencl.clReleaseProgram(gone->program);
+    for (kernel *k = gone->kernels, *next; k != NULL; k = next) {
+        next = k->next;
+        tide_os_free(k);
+    }
+    tide_os_free(gone);
 }
 
-/* ---- kernels -------------------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------------------------- */
 
-/* NULL: failed, with the message. */
-static instance *opencl_make_instance(const tide_opencl_device *device, const kernel *of)
+/* NULL with a message. */
+static tide_cl_kernel opencl_make_kernel(tide_opencl_device *device, const kernel *of)
 {
     int32_t error = TIDE_CL_SUCCESS;
-    tide_cl_kernel created = tide_opencl.clCreateKernel(of->program, of->name, &error);
-    if (tide_opencl_check(device, error, "clCreateKernel") != TIDE_OK)
-        return NULL;
-    instance *made = tide_os_resize(NULL, sizeof *made);
-    if (made != NULL) {
-        *made = (instance){.kernel = created};
-        return made;
-    }
-    (void)tide_opencl.clReleaseKernel(created);
-    tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for kernel '%s'", of->name);
-    return NULL;
-}
-
-/* One that is the caller's until it is given back: as many are made as were in use at once. */
-static instance *opencl_take_instance(tide_opencl_device *device, kernel *of)
-{
-    tide_lock_take(&device->lock);
-    instance *taken = of->idle;
-    if (taken != NULL)
-        of->idle = taken->next;
-    tide_lock_let_go(&device->lock);
-    return taken != NULL ? taken : opencl_make_instance(device, of);
-}
-
-static void opencl_put_instance(tide_opencl_device *device, kernel *of, instance *back)
-{
-    tide_lock_take(&device->lock);
-    back->next = of->idle;
-    of->idle = back;
-    tide_lock_let_go(&device->lock);
+    tide_cl_kernel made = tide_opencl.clCreateKernel(of->program, of->name, &error);
+    return tide_opencl_check(device, error, "clCreateKernel") == TIDE_OK ? made : NULL;
 }
 
 void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
@@ -192,14 +127,13 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
     }
     *made = (kernel){.next = from->kernels, .program = from->program};
     memcpy(made->name, name, bytes);
-    from->kernels = made;
-    made->idle = opencl_make_instance(device, made);
-    if (made->idle == NULL) {
-        from->kernels = made->next;
+    tide_cl_kernel tried = opencl_make_kernel(device, made);
+    if (tried == NULL) {
         tide_os_free(made);
         return NULL;
     }
-    return made;
+    (void)tide_opencl.clReleaseKernel(tried);
+    return from->kernels = made;
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */
@@ -307,13 +241,13 @@ tide_status tide_opencl_launch(tide_device *base, void *stream, void *handle, si
     tide_assert(of != NULL && groups > 0 && group > 0);
     tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
-    instance *own = opencl_take_instance(device, of);
+    tide_cl_kernel own = opencl_make_kernel(device, of);
     if (own == NULL)
         return tide_error_status();
     cuttings cut = {0};
     tide_status status =
-        opencl_queue_launch(device, stream, own->kernel, groups, group, arguments, count, &cut);
-    opencl_put_instance(device, of, own);
+        opencl_queue_launch(device, stream, own, groups, group, arguments, count, &cut);
+    (void)tide_opencl.clReleaseKernel(own);
     opencl_release_cuttings(&cut);
     if (status == TIDE_OK)
         tide_device_count(&base->launches);

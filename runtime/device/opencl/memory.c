@@ -13,13 +13,8 @@
 #include "runtime/device/opencl/opencl.h"
 
 enum { SVM_ALIGN_MAX = 128, FILL_MAX = 128 }; /* what every OpenCL understands        */
-enum { WIDE = 64, WIDE_FROM = 4096 };         /* fills that are worth a wider pattern */
 
 _Static_assert((FILL_MAX & (FILL_MAX - 1)) == 0, "patterns of fills are powers of two");
-_Static_assert((WIDE & (WIDE - 1)) == 0 && WIDE <= (int)FILL_MAX,
-               "a wide pattern is one of a fill");
-_Static_assert(WIDE_FROM >= WIDE, "a wide fill has at least one wide pattern");
-
 /* ---- what lies where ---------------------------------------------------------------------- */
 
 /* The first span that starts after the address. */
@@ -197,12 +192,11 @@ static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes, size_t
 static void *opencl_share(tide_opencl_device *device, size_t bytes, size_t align)
 {
     bool far = align > SVM_ALIGN_MAX;
-    tide_assert(device->memory == TIDE_OPENCL_FINE || device->memory == TIDE_OPENCL_COARSE);
+    tide_assert(device->memory == TIDE_OPENCL_SHARED);
     tide_assert(bytes <= SIZE_MAX - align);
-    uint64_t flags =
-        TIDE_CL_MEM_READ_WRITE | (device->memory == TIDE_OPENCL_FINE ? TIDE_CL_MEM_SVM_FINE : 0);
-    void *origin = tide_opencl.clSVMAlloc(device->context, flags, far ? bytes + align : bytes,
-                                          far ? SVM_ALIGN_MAX : (uint32_t)align);
+    void *origin =
+        tide_opencl.clSVMAlloc(device->context, TIDE_CL_MEM_READ_WRITE, far ? bytes + align : bytes,
+                               far ? SVM_ALIGN_MAX : (uint32_t)align);
     if (origin == NULL || !far)
         return origin;
     tide_opencl_span span = {
@@ -332,28 +326,6 @@ static tide_status opencl_fill_part(tide_opencl_device *device, void *stream, co
                              "clEnqueueSVMMemFill");
 }
 
-/* The driver of a CPU stores one pattern at a time. One wide pattern of many small ones is two to
- * five times as fast. */
-static tide_status opencl_fill_wide(tide_opencl_device *device, void *stream, const place *p,
-                                    const void *pattern, size_t pattern_bytes, size_t bytes)
-{
-    char wide[WIDE];
-    size_t whole = bytes / WIDE * WIDE;
-    tide_assert(WIDE % pattern_bytes == 0 && whole > 0);
-    for (size_t at = 0; at < WIDE; at += pattern_bytes)
-        memcpy(wide + at, pattern, pattern_bytes);
-    TIDE_FORWARD(opencl_fill_part(device, stream, p, 0, wide, WIDE, whole));
-    return whole == bytes
-               ? TIDE_OK
-               : opencl_fill_part(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
-}
-
-static bool opencl_pays_wide(const tide_opencl_device *device, const void *data,
-                             size_t pattern_bytes, size_t bytes)
-{
-    return device->cpu && pattern_bytes < WIDE && bytes >= WIDE_FROM && (uintptr_t)data % WIDE == 0;
-}
-
 /* Writes an odd pattern once, piece by piece. By fills: the driver takes a fill's pattern along,
  * while the source of a copy would have to stay. */
 static tide_status opencl_write_pattern(tide_opencl_device *device, void *stream, const place *p,
@@ -399,9 +371,7 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
                          base->name);
     if (!opencl_is_native_pattern(pattern_bytes, (uintptr_t)data))
         return opencl_fill_odd(device, stream, &p, pattern, pattern_bytes, bytes);
-    return opencl_pays_wide(device, data, pattern_bytes, bytes)
-               ? opencl_fill_wide(device, stream, &p, pattern, pattern_bytes, bytes)
-               : opencl_fill_part(device, stream, &p, 0, pattern, pattern_bytes, bytes);
+    return opencl_fill_part(device, stream, &p, 0, pattern, pattern_bytes, bytes);
 }
 
 /* ---- copies -------------------------------------------------------------------------------- */

@@ -25,12 +25,11 @@ extern const char *tide_opencl_library;
  * (runtime/device/device.c). */
 tide_status tide_opencl_load(const char *call);
 
-/* How slots lie in the device: values of the setting `opencl_memory`. */
+/* How slots lie in the device: values of the setting `opencl_memory`. The host touches neither. */
 enum {
-    TIDE_OPENCL_BEST = 0,   /* fine where the host's memory is shared, else coarse, else buffers */
-    TIDE_OPENCL_FINE = 1,   /* fine-grained shared virtual memory                                */
-    TIDE_OPENCL_COARSE = 2, /* coarse-grained; the host touches neither kind                     */
-    TIDE_OPENCL_BUFFERS = 3 /* plain buffers; pointers are numbers                               */
+    TIDE_OPENCL_BEST = 0,   /* shared, where there is such memory                    */
+    TIDE_OPENCL_SHARED = 1, /* shared virtual memory: pointers are addresses         */
+    TIDE_OPENCL_BUFFERS = 2 /* plain buffers; pointers are numbers that stand for it */
 };
 
 /* Memory that cannot be given back by its address alone. A device's table is sorted by address. */
@@ -50,10 +49,8 @@ typedef struct tide_opencl_device {
     tide_cl_context context;
     tide_cl_queue queue;                    /* the one that NULL stands for */
     tide_cl_queue aside;                    /* for calls that must not wait for anybody's work */
-    int memory;                             /* TIDE_OPENCL_FINE to BUFFERS */
+    int memory;                             /* TIDE_OPENCL_SHARED or BUFFERS */
     size_t alignment;                       /* of parts of buffers, bytes  */
-    bool cpu;                               /* runs where we run           */
-    struct tide_opencl_module *kept;        /* dropped once exit had begun; atomic */
     tide_cl_queue known[TIDE_OPENCL_KNOWN]; /* others that were found right; each is atomic */
 
     /* Guards what follows. The driver is called without it. */

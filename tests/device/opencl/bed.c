@@ -131,7 +131,7 @@ void bed_queue_end(void *queue)
 
 static int choose(int count, char **arguments)
 {
-    static const char *const names[] = {"best", "fine", "coarse", "buffers"};
+    static const char *const names[] = {"best", "shared", "buffers"};
     for (int i = 0; count > 1 && i < 4; i++)
         if (strcmp(arguments[1], names[i]) == 0)
             return i;

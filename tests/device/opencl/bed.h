@@ -12,14 +12,14 @@
 
 extern tide_device *gpu; /* whatever it is */
 
-/* Opens the device with the memory that the program was asked for ("fine", "coarse", "buffers") and
+/* Opens the device with the memory that the program was asked for ("shared", "buffers") and
  * runs the tests; 77 where there is none. */
 int bed_main(const char *group, int count, char **arguments, const struct CMUnitTest *tests,
              size_t test_count);
 #define BED_MAIN(group, tests) \
     bed_main(group, argc, argv, tests, sizeof(tests) / sizeof((tests)[0]))
 
-int bed_memory(void); /* TIDE_OPENCL_FINE, COARSE or BUFFERS */
+int bed_memory(void); /* TIDE_OPENCL_SHARED or BUFFERS */
 
 tide_pool *bed_pool(void *stream);
 tide_device_information bed_info(void);
