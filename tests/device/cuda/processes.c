@@ -340,34 +340,6 @@ static void what_is_open_does_not_keep_a_lost_device(void **unused)
     bench_end(&b);
 }
 
-static void the_driver_has_its_rules(void **unused)
-{
-    (void)unused;
-    bench b = bench_start(5);
-    tide_cu_ipc_handle handle = {{0}};
-    tide_cu_address memory = 0, opened = 0;
-    fake_use_device(0);
-    expect_ok(tide_cu.cuMemAllocFromPoolAsync(&memory, 64, tide_cuda_of(b.device)->pool, b.stream));
-    assert_int_equal(tide_cu.cuIpcGetMemHandle(&handle, memory), TIDE_CU_INVALID_VALUE);
-    expect_ok(tide_cu.cuMemFreeAsync(memory, b.stream));
-    expect_ok(tide_cu.cuMemAllocManaged(&memory, 64, TIDE_CU_ATTACH_GLOBAL));
-    assert_int_equal(tide_cu.cuIpcGetMemHandle(&handle, memory), TIDE_CU_INVALID_VALUE);
-    expect_ok(tide_cu.cuMemFree(memory));
-    expect_ok(tide_cu.cuMemAlloc(&memory, 64));
-    assert_int_equal(tide_cu.cuIpcGetMemHandle(&handle, memory + 8), TIDE_CU_INVALID_VALUE);
-    assert_int_equal(tide_cu.cuIpcOpenMemHandle(&opened, handle, 1), 400);
-    expect_ok(tide_cu.cuIpcGetMemHandle(&handle, memory));
-    assert_int_equal(tide_cu.cuIpcOpenMemHandle(&opened, handle, 0), TIDE_CU_INVALID_VALUE);
-    assert_int_equal(tide_cu.cuIpcOpenMemHandle(&opened, handle, 1), OWN);
-    assert_int_equal(tide_cu.cuIpcCloseMemHandle(memory), TIDE_CU_INVALID_VALUE);
-    expect_ok(tide_cu.cuMemFree(memory));
-    fake_no_ipc();
-    assert_int_equal(tide_cu.cuIpcGetMemHandle(&handle, memory), UNSUPPORTED);
-    fake_use_device(-1);
-    fake_synchronise_all();
-    bench_end(&b);
-}
-
 static void what_cannot_be_exported_is_refused(void **unused)
 {
     (void)unused;
@@ -506,7 +478,6 @@ int main(int count, char **words)
         cmocka_unit_test(what_others_have_open_is_not_freed),
         cmocka_unit_test(who_closes_waits_for_his_work),
         cmocka_unit_test(what_is_open_does_not_keep_a_lost_device),
-        cmocka_unit_test(the_driver_has_its_rules),
         cmocka_unit_test(what_cannot_be_exported_is_refused),
         cmocka_unit_test(only_the_owner_exports),
         cmocka_unit_test(what_cannot_be_opened_holds_nothing),

@@ -166,77 +166,7 @@ static tide_cu_result make_pool(void)
     return tide_cu.cuMemPoolCreate(&pool, &properties);
 }
 
-static void *end_capture(void *stream)
-{
-    void *graph = NULL;
-    return (void *)(intptr_t)fake_capture_end(stream, &graph);
-}
-
-static void a_capture_ends_on_the_thread_where_it_began(void **state)
-{
-    (void)state;
-    void *stream = fake_stream_create(0), *result = NULL;
-    pthread_t thread;
-    fake_capture_begin(stream);
-    assert_int_equal(pthread_create(&thread, NULL, end_capture, stream), 0);
-    pthread_join(thread, &result);
-    assert_int_equal((intptr_t)result, WRONG_THREAD);
-    fake_stream_destroy(stream);
-}
-
 /* ---- the default streams -------------------------------------------------------------------- */
-
-static int fill_legacy_while_captured(void *stream, tide_cu_result *asked)
-{
-    int capturing = 0;
-    void *graph = NULL, *data;
-    tide_cu_address memory = 0;
-    assert_int_equal(make_pool(), 0);
-    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&memory, 512, pool, NULL), 0);
-    data = (void *)(uintptr_t)memory;
-    fake_capture_begin(stream);
-    *asked = tide_cu.cuStreamIsCapturing(NULL, &capturing);
-    tide_cu_result filled = tide_cu.cuMemsetD8Async((uintptr_t)data, 0, 512, NULL);
-    int mode = FAKE_RELAXED;
-    tide_cu_address more = 0;
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
-    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&more, 512, pool, NULL), filled);
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
-    assert_int_equal(fake_capture_end(stream, &graph), filled == 0 ? 0 : INVALIDATED);
-    if (graph != NULL)
-        fake_graph_destroy(graph);
-    expect_ok(tide_cu.cuMemFreeAsync(memory, NULL));
-    if (more != 0)
-        expect_ok(tide_cu.cuMemFreeAsync(more, NULL));
-    expect_ok(tide_cu.cuMemPoolDestroy(pool));
-    return filled;
-}
-
-static void the_legacy_stream_ends_captures_of_blocking_streams(void **state)
-{
-    (void)state;
-    tide_cu_result asked = 0;
-    void *blocking = fake_stream_create_blocking(0), *other = fake_stream_create(0);
-    assert_int_equal(fill_legacy_while_captured(blocking, &asked), IMPLICIT);
-    assert_int_equal(asked, IMPLICIT);
-    assert_int_equal(fill_legacy_while_captured(other, &asked), 0);
-    assert_int_equal(asked, 0);
-    fake_stream_destroy(blocking);
-    fake_stream_destroy(other);
-}
-
-/* The question alone does no harm. */
-static void to_ask_the_legacy_stream_ends_no_capture(void **state)
-{
-    (void)state;
-    int capturing = 0;
-    void *stream = fake_stream_create_blocking(0), *graph = NULL;
-    fake_capture_begin(stream);
-    assert_int_equal(tide_cu.cuStreamIsCapturing(NULL, &capturing), IMPLICIT);
-    assert_int_equal(fake_capture_end(stream, &graph), 0);
-    fake_graph_destroy(graph);
-    fake_stream_destroy(stream);
-}
 
 static bool legacy_orders(void *stream)
 {
@@ -407,9 +337,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_handle_that_is_gone_faults),
         TEST(the_child_of_a_fork_has_no_driver),
-        TEST(a_capture_ends_on_the_thread_where_it_began),
-        TEST(the_legacy_stream_ends_captures_of_blocking_streams),
-        TEST(to_ask_the_legacy_stream_ends_no_capture),
         TEST(only_blocking_streams_are_ordered_with_the_legacy_stream),
         TEST(each_thread_has_a_default_stream),
         TEST(fills_need_aligned_addresses),

@@ -38,37 +38,6 @@ static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call
 
 /* ---- 64 ------------------------------------------------------------------------------------ */
 
-static void nested_host_and_device_scopes_are_independent(void **state)
-{
-    (void)state;
-    bench b = bench_start(64);
-    tide_pool *host = tide_pool_create(NULL);
-    {
-        TIDE_SCOPE(b.pool);
-        double *outer = tide_acquire(b.pool, double, 100);
-        put(b.stream, outer, 800, 1);
-        {
-            TIDE_SCOPE(host);
-            double *near = tide_acquire(host, double, 100);
-            near[0] = 7; /* the host's: the CPU may */
-            {
-                TIDE_SCOPE(b.pool);
-                double *inner = tide_acquire(b.pool, double, 100);
-                assert_ptr_not_equal(inner, outer);
-                put(b.stream, inner, 800, 2);
-                assert_int_equal(tide_pool_active(b.pool, TIDE_F64), 2);
-            }
-            assert_int_equal(tide_pool_active(b.pool, TIDE_F64), 1);
-            assert_int_equal(tide_pool_active(host, TIDE_F64), 1);
-            assert_true(near[0] == 7);
-        }
-        assert_int_equal(tide_pool_active(host, TIDE_F64), 0);
-        expect(b.stream, outer, 800, 1);
-    }
-    expect_ok(tide_pool_destroy(host));
-    bench_end(&b);
-}
-
 /* ---- 65 ------------------------------------------------------------------------------------ */
 
 static void use_everything(bench *b, void *other)
@@ -112,33 +81,6 @@ static void a_stream_of_another_device_is_refused(void **state)
     assert_null(tide_pool_create(&options));
     expect_said("cuda:0 has no stream");
     fake_stream_destroy(elsewhere);
-    bench_end(&b);
-}
-
-static void two_devices_side_by_side(void **state)
-{
-    (void)state;
-    bench b = bench_start(65);
-    tide_device *second = tide_device_open("cuda:1");
-    void *stream = fake_stream_create(1);
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = second, .stream = stream});
-    assert_non_null(pool);
-    for (int i = 0; i < 10; i++) {
-        TIDE_SCOPE(b.pool);
-        TIDE_SCOPE(pool);
-        int *here = tide_acquire(b.pool, int, 100), *there = tide_acquire(pool, int, 100);
-        put(b.stream, here, 400, 1);
-        put(stream, there, 400, 2);
-        expect(b.stream, here, 400, 1);
-        expect(stream, there, 400, 2);
-    }
-    tide_array *array = tide_array_acquire(pool, TIDE_F32, 1, (const int64_t[]){10});
-    assert_int_equal(array->tensor.device.device_type, TIDE_DL_CUDA);
-    assert_int_equal(array->tensor.device.device_id, 1);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-    expect_ok(tide_device_close(second));
-    fake_stream_destroy(stream);
     bench_end(&b);
 }
 
@@ -241,43 +183,6 @@ static void streams_that_did_nothing_cost_no_event(void **state)
     fake_stream_destroy(other);
 }
 
-static void undeclared_use_of_a_second_stream_is_found(void **state)
-{
-    (void)state;
-    bench b = bench_start(67);
-    void *other = fake_stream_create(0);
-    for (int i = 0; i < 2; i++) {
-        TIDE_SCOPE(b.pool);
-        float *x = tide_acquire(b.pool, float, 256);
-        if (i == 0) /* ordered as far as the program itself can see */
-            fake_order(b.stream, other);
-        put(i == 0 ? other : b.stream, x, 1024, (uint8_t)i);
-    }
-    assert_non_null(fake_hazard());
-    assert_non_null(strstr(fake_hazard(), "not ordered after a kernel"));
-    fake_synchronise_all();
-    expect_ok(tide_pool_destroy(b.pool));
-    expect_ok(tide_device_close(b.device));
-    fake_stream_destroy(other);
-    fake_stream_destroy(b.stream);
-}
-
-static void the_same_use_declared_is_not(void **state)
-{
-    (void)state;
-    bench b = bench_start(67);
-    void *other = fake_stream_create(0);
-    for (int i = 0; i < 2; i++) {
-        TIDE_SCOPE(b.pool);
-        float *x = tide_acquire(b.pool, float, 256);
-        if (i == 0)
-            expect_ok(tide_pool_use_on(b.pool, other));
-        put(i == 0 ? other : b.stream, x, 1024, (uint8_t)i);
-    }
-    bench_end(&b);
-    fake_stream_destroy(other);
-}
-
 /* An array that both streams may use, rewound inside the declaration and used first on the other.
  */
 static void inner_rewinds_order_both_ways(void **state)
@@ -348,59 +253,6 @@ static void declarations_are_refused_where_nothing_would_end_them(void **state)
 }
 
 /* ---- 68 ------------------------------------------------------------------------------------ */
-
-/* Two scopes over the same memory, the second with work on another stream, forked and joined. */
-static void work_to_capture(bench *b, void *other, uint8_t *result)
-{
-    {
-        TIDE_SCOPE(b->pool);
-        uint8_t *x = tide_acquire(b->pool, uint8_t, 512);
-        put(b->stream, x, 512, 3);
-        expect(b->stream, x, 512, 3);
-    }
-    TIDE_SCOPE(b->pool);
-    uint8_t *x = tide_zeros(b->pool, uint8_t, 512), *y = tide_acquire(b->pool, uint8_t, 512);
-    expect_ok(tide_pool_use_on(b->pool, other));
-    put(other, y, 512, 4);
-    expect(b->stream, x, 512, 0);
-    put(b->stream, result, 16, 5);
-}
-
-static void queries(void)
-{
-    assert_int_equal(waits(), 0);
-    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 0);
-    assert_int_equal(fake_calls("cuMemFreeAsync"), 0);
-    assert_int_equal(fake_calls("cuMemHostAlloc"), 0);
-}
-
-static void rewind_during_capture_replays_correctly(void **state)
-{
-    (void)state;
-    bench b = bench_start(68);
-    void *other = fake_stream_create(0), *graph = NULL;
-    uint8_t *result = tide_acquire(b.pool, uint8_t, 16);
-    work_to_capture(&b, other, result); /* warm */
-    fake_synchronise_all();
-    fake_capture_begin(b.stream);
-    fake_count_anew();
-    work_to_capture(&b, other, result);
-    queries();
-    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
-    for (int i = 0; i < 5; i++) {
-        put(b.stream, result, 16, 0);
-        fake_graph_launch(graph, b.stream);
-        expect(b.stream, result, 16, 5);
-        TIDE_SCOPE(b.pool); /* between replays the same memory is used by others */
-        put(b.stream, tide_acquire(b.pool, uint8_t, 512), 512, 9);
-    }
-    fake_synchronise_all();
-    expect_order();
-    fake_graph_destroy(graph);
-    fake_stream_destroy(other);
-    expect_ok(tide_pool_reset(b.pool));
-    bench_end(&b);
-}
 
 /* ---- 69 ------------------------------------------------------------------------------------ */
 
@@ -501,37 +353,6 @@ static void fill_and_look(bench *b, tide_type type, const void *value, size_t n)
     void *data = tide_fill_type(b->pool, type, n, value);
     assert_non_null(data);
     expect_pattern(b->stream, data, value, tide_type_size(type), n);
-}
-
-static void a_float16_shelf_keeps_half_precision_data(void **state)
-{
-    (void)state;
-    bench b = bench_start(71);
-    const tide_f16 f16 = {0x3E01};
-    const tide_bf16 bf16 = {0x4049};
-    const float f32 = 3.5f;
-    const double f64 = 1.25;
-    const float c64[2] = {1, -2};
-    const double c128[2] = {3, -4};
-    struct triple {
-        uint8_t bytes[3];
-    } triple = {{1, 2, 3}};
-    struct large {
-        uint32_t words[7];
-    } large = {{1, 2, 3, 4, 5, 6, 7}};
-    const size_t counts[] = {1, 2, 3, 100, 1001};
-    for (int i = 0; i < 5; i++) {
-        TIDE_SCOPE(b.pool);
-        fill_and_look(&b, TIDE_F16, &f16, counts[i]);
-        fill_and_look(&b, TIDE_BF16, &bf16, counts[i]);
-        fill_and_look(&b, TIDE_F32, &f32, counts[i]);
-        fill_and_look(&b, TIDE_F64, &f64, counts[i]);
-        fill_and_look(&b, TIDE_C64, c64, counts[i]);
-        fill_and_look(&b, TIDE_C128, c128, counts[i]);
-        fill_and_look(&b, tide_type_of(struct triple), &triple, counts[i]);
-        fill_and_look(&b, tide_type_of(struct large), &large, counts[i]);
-    }
-    bench_end(&b);
 }
 
 struct very_large { /* more units than columns are filled one by one */
@@ -781,52 +602,18 @@ static void a_careful_pool_poisons_on_its_stream(void **state)
     bench_end(&b);
 }
 
-static void a_module_that_is_none_is_refused(void **state)
-{
-    (void)state;
-    bench b = bench_start(6);
-    assert_null(b.device->methods->load(b.device, "nonsense", 8, NULL));
-    expect_said("cuModuleLoadDataEx");
-    void *module = b.device->methods->load(b.device, "fake", 4, NULL);
-    assert_null(b.device->methods->kernel(b.device, module, "jump"));
-    expect_said("cuModuleGetFunction");
-    const tide_argument none[20] = {{NULL, 0}};
-    expect_status(b.device->methods->launch(b.device, b.stream, module, 1, 1, none, 20),
-                  TIDE_ERROR_LIMIT);
-    b.device->methods->unload(b.device, module);
-    bench_end(&b);
-}
-
-static void a_module_is_loaded_and_launched(void **state)
-{
-    (void)state;
-    bench b = bench_start(6);
-    uint8_t *x = tide_zeros(b.pool, uint8_t, 4 * 32);
-    expect_ok(try_bump(b.device, b.stream, x));
-    expect(b.stream, x, 128, 5);
-    expect_ok(tide_pool_reset(b.pool));
-    assert_int_equal(info_of(b.device).launches, 1);
-    bench_end(&b);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call),
-    cmocka_unit_test(nested_host_and_device_scopes_are_independent),
     cmocka_unit_test(a_pool_used_while_another_device_is_current_switches_and_switches_back),
     cmocka_unit_test(a_stream_of_another_device_is_refused),
-    cmocka_unit_test(two_devices_side_by_side),
     cmocka_unit_test(rewind_with_a_kernel_in_flight_re_acquire_and_overwrite),
     cmocka_unit_test(rewind_with_a_declared_second_stream_costs_one_event),
     cmocka_unit_test(streams_that_did_nothing_cost_no_event),
-    cmocka_unit_test(undeclared_use_of_a_second_stream_is_found),
-    cmocka_unit_test(the_same_use_declared_is_not),
     cmocka_unit_test(inner_rewinds_order_both_ways),
     cmocka_unit_test(declarations_are_refused_where_nothing_would_end_them),
-    cmocka_unit_test(rewind_during_capture_replays_correctly),
     cmocka_unit_test(out_of_memory_in_the_middle_of_a_scope),
     cmocka_unit_test(device_lost_in_the_middle_of_a_scope),
     cmocka_unit_test(a_lost_device_is_said_to_be_lost_whatever_its_streams),
-    cmocka_unit_test(a_float16_shelf_keeps_half_precision_data),
     cmocka_unit_test(patterns_of_any_size_are_filled),
     cmocka_unit_test(an_array_grows_while_declared_work_on_it_is_in_flight),
     cmocka_unit_test(patterns_are_filled_at_any_address),
@@ -837,8 +624,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_imported_tensor_goes_back_when_its_work_is_over),
     cmocka_unit_test(an_exported_array_outlives_its_pool),
     cmocka_unit_test(a_careful_pool_poisons_on_its_stream),
-    cmocka_unit_test(a_module_is_loaded_and_launched),
-    cmocka_unit_test(a_module_that_is_none_is_refused),
 };
 
 int main(void)

@@ -76,118 +76,6 @@ static void pools_of_several_threads_share_a_device(void **state)
     bench_end(&b);
 }
 
-/* ---- the fake itself ------------------------------------------------------------------------ */
-
-static unsigned called_back; /* atomic, as is the next */
-static bool ended;
-
-/* Asks the fake: it has no lock here. */
-static void count_call(void)
-{
-    __atomic_fetch_add(&called_back, fake_calls("cuEventRecord") != UINT_MAX, __ATOMIC_RELAXED);
-}
-
-/* As who compiles kernels asks it. */
-static bool ask_driver(void)
-{
-    enum { CAPABILITY_MAJOR = 75 };
-    int value;
-    return tide_cu.cuDriverGetVersion(&value) == TIDE_CU_SUCCESS &&
-           tide_cu.cuDeviceGetAttribute(&value, CAPABILITY_MAJOR, 0) == TIDE_CU_SUCCESS;
-}
-
-/* Each round fills more than the one before. */
-static bool use_driver(const worker *w, unsigned round)
-{
-    const tide_device_methods *methods = w->device->methods;
-    void *data = NULL, *pinned = NULL;
-    tide_device *other = tide_device_open("cuda:1");
-    bool right =
-        other != NULL && tide_device_close(other) == TIDE_OK && ask_driver() &&
-        methods->allocate(w->device, w->stream, TIDE_MEMORY_DEVICE, 600, 64, &data) == TIDE_OK &&
-        methods->allocate(w->device, NULL, TIDE_MEMORY_PINNED, 600, 64, &pinned) == TIDE_OK &&
-        methods->fill(w->device, w->stream, data, "abc", 3, 200 - ROUNDS + round) == TIDE_OK;
-    if (!right)
-        return false;
-    (void)methods->order(w->device, w->stream, w->other); /* where it fails, there is a hazard */
-    put(w->other, data, 600, 1);
-    expect(w->other, data, 600, 2);
-    fake_synchronise(w->other);
-    methods->release(w->device, w->stream, TIDE_MEMORY_DEVICE, data, 600);
-    methods->release(w->device, NULL, TIDE_MEMORY_PINNED, pinned, 600);
-    return true;
-}
-
-static void *use_driver_always(void *user)
-{
-    worker *w = user;
-    w->right = true;
-    for (unsigned i = 0; i < ROUNDS && w->right; i++)
-        w->right = use_driver(w, i);
-    __atomic_store_n(&ended, true, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-/* Then the thread is in the driver for a while: what was asked under the lock before orders nothing
- * of that. */
-static void asked(uint64_t answer)
-{
-    (void)answer;
-    usleep(20);
-}
-
-static void ask_everything(void)
-{
-    enum { TRANSIENT = 2 };
-    fake_call_back("cuEventRecord", count_call);
-    fake_fail("cuEventRecord", 1, TRANSIENT, false);
-    asked(0);
-    if (fake_hazard() != NULL) /* else a wait of ours may be what orders the thread's work */
-        fake_synchronise_all();
-    fake_architecture(0);
-    asked(0);
-    asked(fake_failures());
-    asked(fake_calls(NULL) + fake_held_up());
-    asked(fake_live_bytes());
-    asked(fake_pinned_bytes());
-    asked(fake_reserved_bytes());
-    asked(fake_highest_fill());
-    asked(fake_pending());
-    asked(fake_streams());
-    asked(fake_opened());
-    asked(fake_hazard() == NULL);
-    asked(fake_violation() == NULL);
-    asked(unexpected());
-}
-
-/* The background thread is in the driver whenever it likes, so every test asks beside a thread. */
-static void what_is_asked_beside_a_thread_races_with_nothing(void **state)
-{
-    (void)state;
-    bench b = bench_start(10);
-    worker one = {.device = b.device, .number = 1};
-    one.stream = fake_stream_create(0);
-    one.other = fake_stream_create(0);
-    ask_everything();
-    assert_int_equal(pthread_create(&one.thread, NULL, use_driver_always, &one), 0);
-    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE))
-        ask_everything();
-    assert_int_equal(pthread_join(one.thread, NULL), 0);
-    assert_true(one.right);
-    assert_true(called_back > 0);
-    assert_int_equal(unexpected(), 600 * ROUNDS);
-    assert_non_null(fake_hazard()); /* the first order failed */
-    assert_true(fake_highest_fill() > 0);
-    fake_call_back("cuEventRecord", NULL);
-    fake_fail("cuEventRecord", 0, 0, false);
-    expect_ok(tide_pool_destroy(b.pool));
-    fake_synchronise_all();
-    fake_stream_destroy(one.stream);
-    fake_stream_destroy(one.other);
-    expect_ok(tide_device_close(b.device));
-    assert_int_equal(fake_live_bytes(), 0);
-}
-
 /* ---- devices -------------------------------------------------------------------------------- */
 
 /* The same name gives the same device; who is last closes it. */
@@ -284,7 +172,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_of_several_threads_share_a_device),
-        cmocka_unit_test(what_is_asked_beside_a_thread_races_with_nothing),
         cmocka_unit_test(devices_are_opened_and_closed_by_many),
         cmocka_unit_test(of_many_releases_on_streams_one_wins),
     };

@@ -17,7 +17,6 @@
 
 #include "runtime/base/ring.h"
 #include "runtime/base/test_hooks.h"
-#include "tests/gate.h"
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 
@@ -355,8 +354,6 @@ static int driverless(void)
     return refused ? 7 : 1;
 }
 
-enum { IN_LAUNCH };
-
 /* ---- threads -----------------------------------------------------------------------------------
  */
 
@@ -389,81 +386,6 @@ static void threads_share_a_device(void **unused)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-static unsigned enqueued; /* atomic: launches that came so far */
-static __typeof__(tide_opencl.clEnqueueNDRangeKernel) enqueue_really;
-
-/* One stops in the driver: as if it loaded code now. */
-static int32_t enqueue(tide_cl_queue queue, tide_cl_kernel kernel, uint32_t dimensions,
-                       const size_t *offset, const size_t *all, const size_t *group, uint32_t count,
-                       const tide_cl_event *before, tide_cl_event *event)
-{
-    __atomic_fetch_add(&enqueued, 1, __ATOMIC_RELAXED);
-    gate_pass(IN_LAUNCH);
-    return enqueue_really(queue, kernel, dimensions, offset, all, group, count, before, event);
-}
-
-typedef struct launch {
-    void *kernel, *queue;
-    uint32_t *to, value;
-} launch;
-
-enum { LAUNCHED = 1024 };
-
-static void *set_words(void *of)
-{
-    const launch *l = of;
-    const tide_argument arguments[] = {{&l->to, 0}, {&l->value, sizeof l->value}};
-    expect_ok(gpu->methods->launch(gpu, l->queue, l->kernel, LAUNCHED / 64, 64, arguments, 2));
-    return NULL;
-}
-
-static void expect_set(tide_pool *pool, const launch *l)
-{
-    uint32_t words[LAUNCHED];
-    expect_ok(gpu->methods->wait(gpu, l->queue));
-    expect_ok(tide_download(pool, words, l->to, sizeof words));
-    for (int i = 0; i < LAUNCHED; i++)
-        assert_int_equal(words[i], l->value);
-}
-
-/* Arguments belong to the driver's kernel, not to the launch: each has one for itself. */
-static void a_launch_waits_for_no_other(void **unused)
-{
-    (void)unused;
-    static const char text[] =
-        "kernel void set(global uint *to, uint value) { to[get_global_id(0)] = value; }";
-    void *module = gpu->methods->load(gpu, text, sizeof text - 1, "-cl-std=CL1.2");
-    assert_non_null(module);
-    void *set = gpu->methods->kernel(gpu, module, "set");
-    assert_non_null(set);
-    tide_pool *pool = bed_pool(NULL);
-    tide_mark mark = tide_checkpoint(pool);
-    launch first = {set, bed_queue(), tide_zeros(pool, uint32_t, LAUNCHED), 1};
-    launch second = {set, bed_queue(), tide_zeros(pool, uint32_t, LAUNCHED), 2};
-    expect_ok(tide_pool_wait(pool));
-    enqueue_really = tide_opencl.clEnqueueNDRangeKernel;
-    tide_opencl.clEnqueueNDRangeKernel = enqueue;
-    pthread_t thread;
-    gate_close(IN_LAUNCH);
-    assert_int_equal(pthread_create(&thread, NULL, set_words, &first), 0);
-    gate_wait_reached();
-    set_words(&second); /* in the time of the other's */
-    expect_set(pool, &second);
-    gate_let_pass();
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    expect_set(pool, &first);
-    expect_set(pool, &second);
-    set_words(&first); /* with a kernel that was used before */
-    expect_set(pool, &first);
-    assert_int_equal(enqueued, 3);
-    tide_opencl.clEnqueueNDRangeKernel = enqueue_really;
-    expect_ok(tide_rewind(pool, mark));
-    expect_ok(tide_pool_destroy(pool));
-    gpu->methods->unload(gpu, module);
-    bed_queue_end(first.queue);
-    bed_queue_end(second.queue);
-}
-
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -478,7 +400,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_a_loader_only_devices_are_refused),
         cmocka_unit_test(without_drivers_the_message_says_so),
         cmocka_unit_test(threads_share_a_device),
-        cmocka_unit_test(a_launch_waits_for_no_other),
     };
     self = argv[0];
     memory_name = argc > 1 ? argv[1] : "best";
