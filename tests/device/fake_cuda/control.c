@@ -96,21 +96,6 @@ static void wait_while_held_up(int entry)
     __atomic_fetch_sub(&held_up_here, 1, __ATOMIC_SEQ_CST);
 }
 
-static int calling_back = -1; /* an entry */
-static void (*to_be_called)(void);
-
-/* Once, and without the lock: what is called may call the driver, and ask the fake. */
-static void call_back(int entry)
-{
-    if (calling_back != entry)
-        return;
-    calling_back = -1;
-    void (*function)(void) = to_be_called;
-    fake_unlock();
-    function();
-    fake_lock();
-}
-
 /* ---- everything as new ---------------------------------------------------------------------- */
 
 lane *control_new_stream(context *of, bool blocking)
@@ -166,7 +151,6 @@ int control_enter(int entry)
 {
     wait_while_held_up(entry);
     fake_lock();
-    call_back(entry);
     if (entry == ENTRY_cuInit && fake.limit == 0) /* a program that knows nothing of fakes */
         begin_anew(1, 1);
     check_alive(entry);
@@ -293,14 +277,6 @@ void fake_fail(const char *entry, unsigned nth, int result, bool for_ever)
 void fake_hold_up(const char *entry)
 {
     __atomic_store_n(&held_up, entry != NULL ? entry_of(entry) : -1, __ATOMIC_SEQ_CST);
-}
-
-void fake_call_back(const char *entry, void (*function)(void))
-{
-    fake_lock();
-    to_be_called = function;
-    calling_back = function != NULL ? entry_of(entry) : -1;
-    fake_unlock();
 }
 
 unsigned fake_held_up(void)
@@ -430,12 +406,5 @@ void fake_limit(size_t bytes)
 {
     fake_lock();
     fake.limit = bytes;
-    fake_unlock();
-}
-
-void fake_limit_pinned(size_t bytes)
-{
-    fake_lock();
-    fake.limit_pinned = bytes;
     fake_unlock();
 }

@@ -35,10 +35,6 @@ unsigned fake_failures(void); /* that have happened since */
 void fake_hold_up(const char *entry);
 unsigned fake_held_up(void);
 
-/* The next call of this entry point calls this function, as a driver calls one of the program;
- * NULL: none does any more. */
-void fake_call_back(const char *entry, void (*function)(void));
-
 /* Calls since the last reset or fake_count_anew; NULL: of all entry points. */
 unsigned fake_calls(const char *entry);
 void fake_count_anew(void);
@@ -53,11 +49,9 @@ const char *fake_violation(void);
 /* Every call that concerns the device fails from now on, as after a kernel's illegal access. */
 void fake_lose(unsigned device);
 
-/* Most memory that a device gives, managed memory included; most pinned memory (0: any). */
+/* Most memory that a device gives, managed memory included. */
 void fake_limit(size_t bytes);
 size_t fake_live_bytes(void);
-void fake_limit_pinned(size_t bytes);
-size_t fake_pinned_bytes(void);
 
 /* What memory pools keep of the devices' memory, in use or not. */
 uint64_t fake_reserved_bytes(void);

@@ -374,26 +374,8 @@ uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)
     return 0;
 }
 
-static size_t pinned_bytes(void)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < arena.count; i++)
-        bytes += arena.blocks[i].pinned ? arena.blocks[i].bytes : 0;
-    return bytes;
-}
-
-size_t fake_pinned_bytes(void)
-{
-    fake_lock();
-    size_t bytes = pinned_bytes();
-    fake_unlock();
-    return bytes;
-}
-
 void *memory_pinned(size_t bytes)
 {
-    if (fake.limit_pinned != 0 && pinned_bytes() + bytes > fake.limit_pinned)
-        return NULL;
     block *one = arena_new_block();
     void *data = one != NULL ? aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : NULL;
     if (data != NULL)

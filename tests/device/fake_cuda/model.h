@@ -123,7 +123,7 @@ typedef struct world {
     set known; /* what the host has seen done: all that is queued from now on comes after it */
     uint64_t stream_numbers, capture_numbers;
     rng random;
-    size_t limit, limit_pinned, live_bytes;
+    size_t limit, live_bytes;
     bool no_peers;               /* no device reaches another's memory */
     bool no_pools;               /* devices have no memory pools       */
     bool no_ipc;                 /* devices have no memory for others  */
