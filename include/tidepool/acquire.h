@@ -27,21 +27,19 @@ TIDE_BEGIN_DECLS
  * for what the macro tide_acquire does inlined. */
 TIDE_API void *tide_acquire_type(tide_pool *pool, tide_type type, size_t n);
 
-/* Makes a live array of the pool longer: n elements, of which those that it had stay as they were
- * and the others are uninitialised. For lengths that are not known beforehand.
+/* Makes a live array of the pool n elements long. Its elements stay as they were, the new ones are
+ * uninitialised; an n that is less than its length changes nothing. The array belongs to the scope
+ * that acquired it, as before.
  *
  * It stays where it is while its slot has room, which it has in a loop from the second round on;
- * else it moves to larger memory, a quarter larger at least, and its old address is invalid. So use
- * the result in place of `array`. Where it moves, the new memory is there before the old is given
- * back. The array belongs to the scope that acquired it, as before; it may be grown inside of
- * others. It is found among the live arrays of its type, the youngest first: quick for the last
- * ones. An n that is less than its length changes nothing. On a device the copy is queued in the
- * pool's stream, after what declared streams do; nobody waits. At check level 2 a guarded array
- * always moves, and its old address faults.
+ * else it moves to memory a quarter larger at least, and its old address is invalid: use the
+ * result. The new memory is there before the old is given back. On a device the copy is queued in
+ * the pool's stream, after what declared streams do. At check level 2 a guarded array always moves,
+ * and its old address faults. The youngest arrays of a type are found first.
  *
  * NULL with a message, the array unchanged: TIDE_ERROR_STALE if it is no live array of this type
- * and pool (views and exported arrays are none); TIDE_ERROR_TYPE, and all errors of an acquire. The
- * macro tide_grow has the same for a type that is known. N-D arrays: tide_array_grow. */
+ * and pool (views and exported arrays are none), and all errors of an acquire. N-D arrays:
+ * tide_array_grow. */
 TIDE_API void *tide_grow_type(tide_pool *pool, tide_type type, void *array, size_t n);
 
 TIDE_END_DECLS

@@ -29,15 +29,14 @@
 
 TIDE_BEGIN_DECLS
 
-/* PyTorch's. `stream` is a cudaStream_t. NULL without a message for a size of 0. What a graph that is
- * captured on the stream gets is its pool's memory where PyTorch has told of the capture (below); else what
- * is cached for the stream, or new memory. */
+/* PyTorch's. `stream` is a cudaStream_t. NULL without a message for a size of 0. A graph that is
+ * captured on the stream gets memory of its pool where PyTorch has told of the capture (below),
+ * else what is cached for the stream, or new memory. */
 TIDE_API void *tide_torch_malloc(ssize_t size, int device, void *stream);
 
-/* NULL: nothing to do. A pointer that is not of tide_torch_malloc or tide_cupy_malloc leaves a
- * message, TIDE_ERROR_ARGUMENT. While a graph is captured on the stream of which nobody has told, the
- * memory stays the graph's: it is not given back as long as the process runs (TIDE_ERROR_STATE). `size`
- * is not looked at. */
+/* NULL: nothing to do. A pointer of neither tide_torch_malloc nor tide_cupy_malloc leaves
+ * TIDE_ERROR_ARGUMENT. What is freed on a stream whose capture nobody has told of stays the graph's
+ * as long as the process runs (TIDE_ERROR_STATE). */
 TIDE_API void tide_torch_free(void *data, ssize_t size, int device, void *stream);
 
 /* ---- what PyTorch tells ----
@@ -63,9 +62,9 @@ typedef struct tide_torch_capture {
  * other libraries are not for memory of PyTorch's. */
 TIDE_API void tide_torch_told(void);
 
-/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. Then, when
- * nothing of it is live, its memory is the device's again: the host waits for the device before, if no
- * capture is under way, else when the last one ends. TIDE_ERROR_MEMORY, TIDE_ERROR_DEVICE: it has not
+/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. When
+ * nothing of it is live its memory is the device's again: the host waits for the device, at the end
+ * of the last capture if one is under way. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE it has not
  * begun, and `end` is not called. */
 TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
                                            const tide_torch_capture *capture);

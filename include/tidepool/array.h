@@ -44,14 +44,12 @@ TIDE_API tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim,
 TIDE_API tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type,
                                         int ndim, const int64_t *shape);
 
-/* Makes a live array longer along its slowest dimension: the first of a row-major array, the last
- * of a column-major one. `extent` is its new extent, not less than it was. What was in the array
- * stays at the same indices; the rest is uninitialised. The header stays where it is and has the
- * new shape. The memory may move (tide_grow_type says when), so take tide_array_data anew; views of
- * the array are invalid then. TIDE_ERROR_STALE for an array whose slot is not live (after a rewind
- * the slot may be another array's: then that grows), TIDE_ERROR_STATE for views, imported and
- * exported arrays, TIDE_ERROR_SIZE for a rank of 0 or a smaller extent, and all errors of an
- * acquire: then nothing has changed. */
+/* Makes a live array longer along its slowest dimension (row-major: the first), to `extent`.
+ * Elements stay at their indices; the rest is uninitialised. The header stays and has the new
+ * shape. The memory may move (tide_grow_type), so take tide_array_data anew; views of the array are
+ * invalid then. Nothing has changed on TIDE_ERROR_STALE: the slot is not live (after a rewind it
+ * may be another array's, which grows then); TIDE_ERROR_STATE: a view, imported or exported;
+ * TIDE_ERROR_SIZE: a rank of 0 or a smaller extent; and on all errors of an acquire. */
 TIDE_API tide_status tide_array_grow(tide_pool *pool, tide_array *array, int64_t extent);
 
 /* A part of an array, which shares its memory. Along dimension d it has extent[d] elements:
@@ -76,30 +74,26 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
     return (char *)array->tensor.data + array->tensor.byte_offset;
 }
 
-/* Exports the array to a DLPack consumer, without a copy. The memory leaves the pool. It lives
- * until the deleter has run and the array's own scope has ended, whichever is later. If the
- * consumer is done when the slot is needed next, the pool takes the memory back; then an export
- * allocates nothing but its small descriptor.
+/* Exports the array to a DLPack consumer without a copy. The memory leaves the pool and lives until
+ * both the deleter has run and the array's scope has ended. If the consumer is done when the slot
+ * is needed next, the pool takes it back; then an export allocates its small descriptor only.
  *
- * The consumer must call the deleter exactly once. It may do this on any thread, even after the
- * pool is gone. On a device it must do this after the work that it queued on the array is over.
- * While the array's scope is open it is enough that this work is ordered before the pool's stream;
- * later the pool may have let go of the memory behind what that stream did until then.
+ * The consumer calls the deleter exactly once, on any thread, even after the pool is gone. On a
+ * device it calls it when its work on the array is over; while the array's scope is open it is
+ * enough that this work is ordered before the pool's stream.
  *
- * NULL with a message for a type that DLPack cannot name (registered types), an array that is no
- * longer live (TIDE_ERROR_STALE), and an array that was imported or is guarded (check level 2;
- * TIDE_ERROR_STATE). */
+ * NULL with a message: a type that DLPack cannot name (registered types); TIDE_ERROR_STALE: not
+ * live; TIDE_ERROR_STATE: imported, or guarded (check level 2). */
 TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array);
 
 /* Imports a producer's tensor for the rest of the scope, without a copy. The call owns the tensor
- * from now on, also when it fails: it then runs the deleter at once. Otherwise the deleter runs
- * when the scope ends. On a device it runs once the pool's stream has passed that point, and no
- * thread waits for it but the one that destroys the pool. If that wait fails twice the deleter
- * runs, since nobody can tell when one would succeed. If the process exits before that it never
- * runs, unless the device was lost before. The deleter must return, and may use any pool but this
- * one, which is being rewound and refuses it (TIDE_ERROR_STATE). The tensor's flags are not kept: do not write to memory that the producer calls
- * read-only. NULL with a message for another major version of DLPack, memory that is not on the
- * pool's device, and a type or rank that Tidepool does not have. */
+ * from now on. The deleter runs when the scope ends, or at once if the call fails; on a device,
+ * once the pool's stream has passed the scope's end, for which only the thread that destroys the
+ * pool waits. After two failed waits it runs anyway; once the process exits it does not, unless the
+ * device was lost before. The deleter returns, and may use any pool but this one
+ * (TIDE_ERROR_STATE). Flags are not kept: do not write to what the producer calls read-only. NULL
+ * with a message: another major version of DLPack, memory that is not on the pool's device, a type
+ * or rank that Tidepool does not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);
 
 /* Memory from outside, without a DLPack manager. The shape and strides are copied. */
@@ -117,11 +111,10 @@ typedef struct tide_array_source {
 } tide_array_source;
 
 /* Makes an array of such memory for the rest of the scope, without a copy: of a mapped file, a
- * buffer of a codec, an array of another library. Any type, registered ones too. The call owns the
- * memory from now on, also when it fails: it then runs the deleter at once. Otherwise the deleter
- * runs once, when the scope ends, under the rules of tide_array_import. Views and reshapes of the
- * array are possible, growing and exporting it are not. NULL with a message: TIDE_ERROR_ARGUMENT
- * for a NULL source, memory that is NULL or misaligned, and all errors of an acquire. */
+ * codec's buffer, another library's array. Any type. The call owns the memory, and its deleter runs
+ * once, as tide_array_import says. The array has views and reshapes; it does not grow and is not
+ * exported. NULL with a message: TIDE_ERROR_ARGUMENT for a NULL source or memory that is NULL or
+ * misaligned, and all errors of an acquire. */
 TIDE_API tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source);
 
 /* Counts of a pool's array acquires. `recent`: the slot's last header had the shape. `cached`:

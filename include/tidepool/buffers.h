@@ -59,22 +59,18 @@ enum {
 };
 #define TIDE_BUFFER_TAG(tag) (TIDE_AS(uint32_t, tag) << 8) /* 0 … 15; or it with a kind */
 
-/* Managed memory is there where tide_device_information says `managed`; elsewhere it is refused
- * with TIDE_ERROR_DEVICE. The device "host" has its own memory in its place. It does not count as
- * held (tidepool/device_memory.h), for the driver may put it anywhere. Like pinned memory it is
- * handed out only when all work that was queued before its release is over. When the host may read
- * and write it:
+/* Managed memory is there where tide_device_information says `managed`, else TIDE_ERROR_DEVICE; the
+ * device "host" has its own in its place. It does not count as held (tidepool/device_memory.h). Like
+ * pinned memory it is handed out when all work that was queued before its release is over. The host may
+ * read and write it:
  *
- *   `concurrent`   while no work uses the buffer, whatever else the device does
- *   not            while nothing at all runs on the device, and the host has waited for all of it
- *                  (tide_pool_wait, the driver's own calls). Else the process gets a signal: the
- *                  driver takes all managed memory away from the host when work is queued
+ *   `concurrent`   while no work uses the buffer
+ *   not            while nothing at all runs on the device and the host has waited for that
+ *                  (tide_pool_wait); else the process gets a signal
  *
- * tide_buffer_acquire_zeroed clears it on the instance's stream: wait for that before the host
- * reads. A pool that draws from buffers whose `flags` are managed has slots of managed memory. A
- * rewind waits for nothing: the host may touch what such a pool hands out when the pool's streams
- * are idle.
- */
+ * tide_buffer_acquire_zeroed clears it on the instance's stream: wait for that before the host reads. A
+ * pool that draws from managed buffers has managed slots: its rewinds wait for nothing, so the host may
+ * touch them when the pool's streams are idle. */
 
 /* ---- events ---- */
 
@@ -95,17 +91,15 @@ typedef struct tide_buffer_event {
     bool hit;        /* acquired: the buffer had been cached                   */
 } tide_buffer_event;
 
-/* A hook is called for each event, by the thread that acquires, releases, trims, steps or destroys.
- * No lock of the library is held: the hook may take locks of the program, and may allocate, also
- * from pools. It must not use the buffers that it is called for, and it may not use a pool that
- * draws from them and is at work just then (TIDE_ERROR_STATE). It must return: what the call has in
- * hand would be lost with a longjmp or an exception. `event` is valid during the call. */
+/* Called for each event by the thread that acquires, releases, trims, steps or destroys. It may
+ * take locks of the program and allocate, also from pools, but not from the buffers it is called
+ * for, nor from a pool that draws from them and is at work just then (TIDE_ERROR_STATE). It
+ * returns, without longjmp or exception. `event` is valid during the call. */
 typedef void (*tide_buffer_hook)(const tide_buffer_event *event, void *user);
 
-/* A hook that writes a trace for tidepool-replay. Its user data is the FILE. Each acquire and
- * release is a line: `time thread stream acquire|release slot bytes flags`. The time is in
- * nanoseconds since the first line; threads are counted from 1. The trace of one thread is the same
- * in every run, but for the time and the thread. */
+/* A hook that writes a trace for tidepool-replay to the FILE that is its user data. Each acquire
+ * and release is a line: `time thread stream acquire|release slot bytes flags`, the time in
+ * nanoseconds since the first line, threads counted from 1. */
 TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 
 /* ---- create and destroy ---- */
@@ -135,26 +129,23 @@ typedef struct tide_buffers_options {
 TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
                                            const tide_buffers_options *options);
 
-/* An instance that all callers share. There is one for each device of the kinds TIDE_BUFFER_DEVICE,
- * TIDE_BUFFER_HOST, TIDE_BUFFER_MANAGED and TIDE_BUFFER_IPC, and one for each context of the kind
- * TIDE_BUFFER_PINNED. NULL device: the host. It is made with the defaults at the first call. Each
- * caller must call tide_buffers_destroy once; the last such call ends it. NULL with a message as
- * for tide_buffers_create. */
+/* An instance that all callers share, with the defaults: one for each device and kind, one for each
+ * context of the kind TIDE_BUFFER_PINNED. NULL device: the host. Each caller calls
+ * tide_buffers_destroy once; the last such call ends it. NULL with a message as for
+ * tide_buffers_create. */
 TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 
-/* Gives all memory back and ends the instance. No other thread may be using it. If another thread
- * ages what it caches just then, this waits until that is done; afterwards its hook is not called
- * any more. So do not call it with a lock that the hook takes. TIDE_ERROR_STATE, nothing changed,
- * while buffers are live or pools take slots from it. The streams on which its buffers were released
- * are there until then: memory goes back behind the work that is queued on them. NULL: nothing to
- * do, TIDE_OK. */
+/* Gives all memory back and ends the instance, which no other thread may be using. It waits for a
+ * thread that ages what is cached, so hold no lock that the hook takes. TIDE_ERROR_STATE, nothing
+ * changed, while buffers are live or pools take slots from it. Memory goes back behind the work
+ * that is queued on the streams of its releases. NULL: TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */
 
 /* Acquires a buffer of at least `bytes` bytes (0 is allowed), uninitialised, aligned as the
- * instance's flags say. If the device has no memory, everything that is cached on it is given back, and the device
- * is asked once more. A zero handle with a message on failure: no memory, or too large a size. */
+ * instance's flags say. If the device has no memory, what is cached on it is given back and the
+ * device asked once more. A zero handle with a message: no memory, or too large a size. */
 TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
 
 /* The same, and sets *pointer to what tide_buffer_pointer would return, at about the cost of an
@@ -162,12 +153,11 @@ TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
 TIDE_API tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t bytes,
                                                  void **pointer);
 
-/* The same with flags, for work on a stream. The buffer may have been released on another stream,
- * with work still queued there. Work that is queued on `stream` from now on comes after that work.
- * The stream itself or one event orders this; no host waits. The host writes pinned memory, too, so
- * a pinned (or managed) buffer is handed out only when all work that was queued before its release
- * is over. While a graph is captured on the stream it gets what was last used there, or new memory.
- * Of many that are cached the 64 released last are looked at. */
+/* The same with flags, for work on a stream. If work is still queued on the stream of its release,
+ * what is queued on `stream` from now on comes after that, by one event at most; no host waits.
+ * Pinned and managed buffers, which the host writes, are handed out only when that work is over.
+ * While a graph is captured on the stream it gets what was last used there, or new memory. Of many
+ * cached ones the 64 released last are looked at. */
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
 
@@ -175,19 +165,18 @@ TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes,
  * yet, the host waits for it. */
 TIDE_API tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint32_t flags);
 
-/* The same as tide_buffer_acquire; the first `bytes` bytes are zero. Where new pages of the system
- * cost less than to clear old ones, the buffer gets these. Device memory is cleared on the
- * instance's stream. */
+/* As tide_buffer_acquire; the first `bytes` bytes are zero: new pages of the system where these
+ * cost less than clearing old ones. Device memory is cleared on the instance's stream. */
 TIDE_API tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t bytes);
 
 /* `count` buffers as by tide_buffer_acquire, into `out`: all of them, or none and zero handles. */
 TIDE_API tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t count,
                                               tide_buffer *out);
 
-/* Releases a buffer; any thread may do it. TIDE_ERROR_STALE, nothing changed, if the handle was
- * released before, even if its memory is acquired again by now, or if it never named a buffer. Two
- * threads that release one handle at the same moment are a race of the program's; check level 1
- * tells the second. */
+/* Releases a buffer; any thread. TIDE_ERROR_STALE, nothing changed, if the handle was released
+ * before, even if its memory is acquired again by now, or never named a buffer. Two threads that
+ * release one handle at the same moment are a race of the program's; check level 1 tells the
+ * second. */
 TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer);
 
 /* The same for many. What can be released is; if some were refused, the status is that of the last
@@ -195,10 +184,9 @@ TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buff
 TIDE_API tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_buffer *handles,
                                               size_t count);
 
-/* The same, if work that uses the buffer may still be queued on the stream. Who acquires it on
- * another stream comes after all that is queued on this one by then, so the stream stays as long as
- * the instance. TIDE_ERROR_STATE while a graph is captured on the stream that the library was told
- * of (tide_capture_begin), because each launch of the graph would use the buffer again. */
+/* The same, if work that uses the buffer may still be queued on the stream, which then stays as
+ * long as the instance. TIDE_ERROR_STATE while a graph is captured on it that the library was told
+ * of (tide_capture_begin). */
 TIDE_API tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer,
                                             void *stream);
 
@@ -213,10 +201,8 @@ TIDE_API void *tide_buffer_pointer(tide_buffers *buffers, tide_buffer buffer);
 TIDE_API size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer);
 
 /* The handle of the live buffer whose memory starts at the pointer, for callers that were only
- * given the pointer (memory handlers of other libraries). A zero handle, without a message, where
- * no live buffer of the instance starts: any pointer may be asked about. A second release by one
- * address is refused only until that memory is acquired again: the pointer is the same then, the
- * handle is not. */
+ * given the pointer. A zero handle, without a message, where none does: any pointer may be asked
+ * about. A second release by one address is refused only until that memory is acquired again. */
 TIDE_API tide_buffer tide_buffer_of(const tide_buffers *buffers, const void *pointer);
 
 /* The size in bytes of the bucket of a request for `bytes`: what it gets, or more, if it gets a

@@ -24,17 +24,16 @@ typedef enum tide_report_kind {
                                          as the setting `live_warn` says; once for each         */
 } tide_report_kind;
 
-/* Sets the function that gets all reports. A report is printed on stderr, too, unless the function
- * returns false. NULL: stderr alone. `text` may have several lines and is valid during the call.
- * The function may be called by any thread, and in the middle of a rewind. For the two kinds of
- * level 2 it may be called inside a signal handler. So it must not use pools. Set it before other
- * threads can report, because function and `user` are not exchanged in one step.
+/* Sets the function that gets all reports; NULL: none. A report is printed on stderr, too, unless
+ * the function returns false. `text` may have several lines and is valid during the call. Any
+ * thread may call it, in the middle of a rewind, and for the two kinds of level 2 inside a signal
+ * handler: it does not use pools. Set it before other threads can report, for function and `user`
+ * are not exchanged in one step.
  *
- * Level 2 needs a handler of SIGSEGV. It is installed when the first pool of level 2 is created. It
- * passes every fault on to the handler that was there before; a handler that is installed later
- * must do the same. On an alternate signal stack it takes up to 6 KiB. When the kernel accesses a
- * rewound array for the program, as in read(2), the call fails with EFAULT and nothing is reported.
- * When some 30 000 arrays are live at once, further ones are not guarded. */
+ * Level 2 needs a handler of SIGSEGV, installed with the first pool of level 2. It passes every
+ * fault on to the handler before it, as a later one must to it. On an alternate signal stack it
+ * takes up to 6 KiB. Where the kernel accesses a rewound array, as in read(2), the call fails with
+ * EFAULT and nothing is reported. Beyond some 30 000 live arrays further ones are not guarded. */
 typedef bool (*tide_report_function)(tide_report_kind kind, const char *text, void *user);
 TIDE_API void tide_report_set_handler(tide_report_function function, void *user);
 
@@ -48,12 +47,10 @@ extern TIDE_API_DATA int tide_checked_pools;
 TIDE_API bool tide_escape_check(const void *pointer);
 
 /* The same for a function that is about to return `pointer`: does it survive all scopes that end
- * with the function? These are the scopes that it opened, one inside the other on later and later
- * lines, and those inside the last of them that a longjmp skipped. (They are found by the
- * function's name. A mark, or a scope of another function that was skipped between two of its own,
- * ends the search, and so does a second scope on one line. Where it has none open, the innermost
- * scope is asked about, and so it is in a visitor of tide_site_each, where names are not looked
- * at.) */
+ * with the function? These are those that bear the function's name, one inside the other on later
+ * and later lines, and those inside the last that a longjmp skipped. A mark, a skipped scope of
+ * another function, or a second scope on one line ends the search. Where the function has none
+ * open, and in a visitor of tide_site_each, it is the innermost scope. */
 TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
                                 uint32_t line);
 

@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of a CUDA device in several processes: one exports it, others open it.
  *
- *   tide_buffers *buffers = tide_buffers_create(gpu, &(tide_buffers_options){.flags =
- *   TIDE_BUFFER_IPC}); tide_buffer b = tide_buffer_acquire(buffers, bytes);
+ *   tide_buffers *buffers =
+ *       tide_buffers_create(gpu, &(tide_buffers_options){.flags = TIDE_BUFFER_IPC});
+ *   tide_buffer b = tide_buffer_acquire(buffers, bytes);
  *   tide_ipc_memory memory;
  *   tide_ipc_export_buffer(buffers, b, &memory);    // plain bytes: by a pipe, a socket, MPI …
  *
  *   void *x = tide_ipc_open(gpu, &memory);          // in the other process
- *   …
  *   tide_ipc_close(gpu, &memory, x);
  *
- * Only memory of the kind TIDE_BUFFER_IPC can be exported: that of buffers, and that of arrays of a
- * pool that draws from such buffers. It comes from cuMemAlloc, not from the driver's pools, so a
- * miss costs more; what is cached costs the same. The driver shares whole blocks of 2 MiB: who
- * opens a small buffer can reach what else of the process's cuMemAlloc lies there.
+ * Only memory of the kind TIDE_BUFFER_IPC can be exported, of buffers and of pools that draw from such.
+ * It comes from cuMemAlloc, so a miss costs more. The driver shares whole blocks of 2 MiB: a process
+ * that opens a small buffer can reach what else of the exporter's cuMemAlloc lies there.
  *
- *   until when     the exporter releases the buffer, or its array's level ends, when all others
- *   have
+ *   until when     the exporter releases the buffer, or its array's level ends, when all others have
  *                  closed it. Later the memory is another owner's, or gone
- *   in what order  no stream orders work of two processes: the exporter waits for its work before
- *                  it tells others to begin (tide_pool_wait), and they before they say that they
- *                  are done. The processes tell each other by their own means
- *   where not      TIDE_ERROR_DEVICE: the host, OpenCL, devices whose tide_device_information does
- *                  not say `exports`. TIDE_ERROR_STATE: memory of another kind, and arrays of a
- *                  pool between tide_capture_begin and its end, which become the graph's
+ *   in what order  no stream orders work of two processes: the exporter waits for its work
+ *                  (tide_pool_wait) before it tells others to begin, and they before they say that
+ *                  they are done, each by means of its own
+ *   where not      TIDE_ERROR_DEVICE: the host, OpenCL, devices without `exports`
+ *                  (tide_device_information). TIDE_ERROR_STATE: memory of another kind, and arrays of
+ *                  a pool between tide_capture_begin and its end
  *
  * Any thread; calls that take a pool come from its owner. */
 #ifndef TIDEPOOL_DEVICE_IPC_H

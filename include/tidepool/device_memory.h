@@ -20,18 +20,15 @@
 TIDE_BEGIN_DECLS
 
 /* Called when `wanted` bytes of the device, or of pinned or managed memory for its work, are not to
- * be had: the driver has none, even after what buffers have cached was given back and what was on
- * its way back was waited for, or the limit leaves no room; and nothing was put off that could go
- * now (tide_device_close). It may give memory back (tide_buffers_trim, tide_pool_trim of another
- * pool of its thread, tide_device_memory_trim, memory of its own) and returns true if the library
- * is to try again. `times`: how often it has been called for this request before; after 16 times
- * the request fails. False: the request fails. Nobody is asked for what a call can do without: a
- * pool's second chunk of pinned memory for copies.
+ * be had, by the driver or the limit, even after what buffers have cached and what is on its way
+ * back. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its thread,
+ * tide_device_memory_trim, memory of its own) and returns true if the library is to try again,
+ * false if the request fails. `times`: how often it was called for this request before; after 16
+ * the request fails. It is not asked for what a call can do without.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside
- * of itself: requests that it makes itself fail at once. The pool that wants the memory stands
- * half-way and refuses it (TIDE_ERROR_STATE); it may neither acquire from nor release to the
- * buffers that want it, but it may trim them. */
+ * itself: its own requests fail at once. The pool that wants the memory refuses it
+ * (TIDE_ERROR_STATE); the buffers that want it may be trimmed, not acquired from or released to. */
 typedef bool (*tide_device_full_function)(tide_device *device, size_t wanted, unsigned times,
                                           void *user);
 
@@ -43,10 +40,9 @@ typedef struct tide_device_memory_options {
     TIDE_GROWTH;
 } tide_device_memory_options;
 
-/* Sets both for this device, until it is closed for good; NULL: neither. What is held stays,
- * however much it is. Other threads may for a moment see the new function with the old limit. Let
- * what the old function needs outlive calls that have begun. TIDE_ERROR_ARGUMENT for the host,
- * whose memory tide_limit_set limits. */
+/* Sets both for this device, until it is closed for good; NULL: neither. What is held stays. Other
+ * threads may for a moment see the new function with the old limit; what the old function needs
+ * outlives calls that have begun. TIDE_ERROR_ARGUMENT for the host (tide_limit_set). */
 TIDE_API tide_status tide_device_memory_set(tide_device *device,
                                             const tide_device_memory_options *options);
 
@@ -65,12 +61,10 @@ typedef struct tide_device_memory {
  * and for OpenCL only the first numbers are there; those of the host are 0 (tide_limit_stats). */
 TIDE_API tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *out);
 
-/* Gives what the driver keeps beyond `keep_bytes`, and nobody uses, back to the system. The host
- * waits for memory that was released and that work in flight still uses. What pools and buffers
- * hold stays theirs: trim these first. tide_pool_trim and tide_buffers_trim do the same with
- * `keep_bytes` 0, but without a wait: what work in flight still uses leaves with a later trim.
- * Where the driver keeps nothing (OpenCL, where the library itself may keep one block of 8 MiB; the
- * host; devices without memory pools) there is nothing to do, TIDE_OK. */
+/* Gives what the driver keeps beyond `keep_bytes`, and nobody uses, back to the system; waits for
+ * released memory that work in flight still uses. Trim pools and buffers first: that does the same
+ * with `keep_bytes` 0 and without a wait. Where the driver keeps nothing (the host; OpenCL, but for
+ * one block of 8 MiB; devices without memory pools): TIDE_OK. */
 TIDE_API tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes);
 
 TIDE_END_DECLS

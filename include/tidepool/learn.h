@@ -10,20 +10,15 @@
  *   round     one pass over all of this
  *
  * A background thread does the rounds. It decides and talks to the stager, and calls neither the
- * program nor a driver: hooks are called, and events are told on the program's
- * own threads. It starts when some site has been used often enough, ends when nothing was going on
- * for two seconds, and comes back by itself; so too before a fork. The thread is made inside a use,
- * which takes some 40 microseconds more; where no use may be late, call tide_background_start
- * first, which has it stay. To do the rounds by hand instead, set `background` to 0 and call tide_step: a thread that
- * is there then does none. Both do the same.
+ * program nor a driver: hooks and events are for threads of the program. It starts, inside a use that
+ * takes some 40 microseconds more, when a site has been used often enough; it ends when nothing was
+ * going on for two seconds, or before a fork, and comes back by itself. Where no use may be late call
+ * tide_background_start first. To do the rounds by hand set `background` to 0 and call tide_step.
+ * `exit` waits two seconds at most for the thread, which may be in the dynamic linker.
  *
- * `exit` waits two seconds at most for the background thread, which may be in the dynamic linker.
- *
- * In the child of a fork nothing is learned: sites keep the plans that they have, and steps do no
- * rounds. (It learns if its parent had not used the library.)
- *
- * The types of a scope are put in force by the thread that uses it itself: when its
- * window is full, and after a few uses that acquired other types. This needs no round. */
+ * In the child of a fork nothing is learned, unless its parent had not used the library: sites keep
+ * their plans, and steps do no rounds. The types of a scope are put in force without a round, by the
+ * thread that uses it: when its window is full, and after a few uses that acquired other types. */
 #ifndef TIDEPOOL_LEARN_H
 #define TIDEPOOL_LEARN_H
 
@@ -34,31 +29,26 @@
 
 TIDE_BEGIN_DECLS
 
-/* Starts the background thread now, to stay: it ends only with tide_background_stop, for a fork
- * (after which it is started again), or when it is the last thread after a main that has left by
- * pthread_exit. TIDE_ERROR_MEMORY when the system gives no thread, TIDE_ERROR_STATE in the child of
- * a fork, once the process ends, and after tide_lock_down. Any thread. */
+/* Starts the background thread now, to stay until tide_background_stop; a fork ends it and starts
+ * it again. It also ends as the last thread after a main that left by pthread_exit.
+ * TIDE_ERROR_MEMORY: the system gives no thread; TIDE_ERROR_STATE in the child of a fork, once the
+ * process ends, and after tide_lock_down. Any thread. */
 TIDE_API tide_status tide_background_start(void);
 
-/* Ends the background thread, waits until the system has let go of it (so that unshare finds one
- * thread), and has the event handler told. It does not start
- * again until tide_background_start. A compile that is under way goes on in the stager, and a later
- * step takes the answer. TIDE_ERROR_STATE from the `visit` of tide_site_each. Not from the
- * constructor or destructor of a library: the thread may be waiting for the dynamic linker. Any
- * thread. */
+/* Ends the background thread, waits until the system has let go of it, and has the event handler
+ * told. It starts again only by tide_background_start. A compile under way goes on; a later step
+ * takes the answer. TIDE_ERROR_STATE from the `visit` of tide_site_each. Not from the constructor
+ * or destructor of a library: the thread may wait for the linker. Any thread. */
 TIDE_API tide_status tide_background_stop(void);
 
 /* Does the thread exist? Any thread. */
 TIDE_API bool tide_background_running(void);
 
-/* One round. It reads the windows that are full, decides, sends specs to the stager, takes the
- * stager's answers, opens trials and windows, and publishes plans. It also asks every pool for what
- * the settings `auto_trim` and `auto_compact` want: to release slots that were not used lately, and
- * to compact by what slots were used for lately, that is since the last times it was asked (setting
- * `trim_after`). The background thread asks less often. It does not wait for the stager. Then
- * buffers that nobody wanted for long are given back, and the event handler is
- * told what waits. Any thread; only one round runs at a time: while another thread does one, there
- * is no round, and TIDE_OK. */
+/* One round: reads full windows, decides, sends specs to the stager, takes its answers without
+ * waiting for them, opens trials and windows, publishes plans. It asks every pool for what the
+ * settings `auto_trim` and `auto_compact` want (the background thread asks less often), gives back
+ * buffers that nobody wanted for long, and has the event handler told. Any thread; while another
+ * thread does a round there is none, and TIDE_OK. */
 TIDE_API tide_status tide_step(void);
 
 /* Does rounds until nothing is left to do without further uses of the sites: full windows are
@@ -90,17 +80,16 @@ typedef struct tide_event {
     const char *reason_code; /* of the reason: tide_reason_each; static text                    */
 } tide_event;
 
-/* Sets the function that is called for each event. Events are queued, and told in order, by one
- * thread at a time, on threads of the program's: where one calls tide_step, tide_settle,
- * tide_background_stop or tide_event_deliver, makes a pool, or makes the use of a site that fills a
- * window. No lock of the library is held then, and the handler may call what it likes, pools and
- * scopes too, as long as it leaves them as they were. 1024 events wait at most: of more the oldest
- * are not told, and tide_learning_statistics counts them. What waits when the process forks only
- * the parent tells; what waits when it ends nobody does. NULL: no function (the default). Any
- * thread.
+/* Sets the function that is called for each event. Events are queued and told in order, by one
+ * thread of the program at a time: where one calls tide_step, tide_settle, tide_background_stop or
+ * tide_event_deliver, makes a pool, or makes the use that fills a site's window. No lock of the
+ * library is held; the handler may call what it likes and leaves pools and scopes as they were.
+ * 1024 events wait at most: of more the oldest are not told, but counted
+ * (tide_learning_statistics). What waits at a fork only the parent tells, what waits when the
+ * process ends nobody. NULL: no function. Any thread.
  *
  * With the setting `verbose` each event is also a line on the standard error: `tidepool: event` and
- * the members as key=value, texts in quotes. */
+ * key=value. */
 typedef void tide_event_function(const tide_event *event, void *user);
 TIDE_API void tide_event_set_handler(tide_event_function *function, void *user);
 

@@ -57,11 +57,10 @@ typedef struct tide_pool_event {
     const void *caller; /* else the code that called, for addr2line; or NULL */
 } tide_pool_event;
 
-/* Called for each event, by the thread that acquires, trims, exports, rewinds (disabled and
- * guarding pools) or destroys: when slots get memory and give it back, so not at all by steady
- * work. No lock of the library is held: it may take locks of the program, allocate, and use other
- * pools and buffers. It must not use those buffers that its pool draws from, and its own pool
- * refuses it (TIDE_ERROR_STATE): that stands half-way. It must return, or end the process. `event` is valid during the call. */
+/* Called for each event by the thread that changes the pool: when slots get memory and give it
+ * back, so not at all by steady work. It may take locks of the program, allocate, and use other
+ * pools and buffers, but not its own pool (TIDE_ERROR_STATE) nor the buffers that this draws from.
+ * It returns, or ends the process. `event` is valid during the call. */
 typedef void (*tide_pool_hook)(const tide_pool_event *event, void *user);
 
 /* All zero means: the defaults. */
@@ -82,46 +81,40 @@ typedef struct tide_pool_options {
     TIDE_GROWTH;
 } tide_pool_options;
 
-/* A pool may lie in memory that the program gives: a static buffer, a mapping of a file of huge
- * pages, shared memory. Its arrays, N-D headers that scopes rewind among them, are there and
- * nowhere else, aligned as in every pool; the pool's own books are not. The size, in whole 64
- * bytes, is the pool's limit. An acquire that does not fit, even once free slots are given back, gives NULL
- * and TIDE_ERROR_LIMIT, and the message says how many bytes are missing. An array that grows is the
- * old one's size and the new one's until it has grown. Free pieces begin with 16 bytes of the library's.
+/* A pool may lie in memory that the program gives: a static buffer, a mapped file of huge pages,
+ * shared memory. Its arrays are there and nowhere else, aligned as in every pool; its own books are
+ * not. The size, in whole 64 bytes, is the pool's limit; beyond it TIDE_ERROR_LIMIT says how many
+ * bytes are missing. An array that grows takes both sizes until it has grown. Free pieces begin
+ * with 16 bytes of the library's.
  *
- * The memory stays the program's: it must outlive the pool and what consumers still hold of it
- * (tide_array_export), it is never freed, and the pool may go without touching it further. No other
- * pool may have any of it at the same time. Where a fork shares it, only one of the two processes
- * may use the pool. With `memory` neither buffers nor a device may be given. At check level 2 such
- * a pool checks as at level 1, since guard pages would lie elsewhere. */
+ * The memory stays the program's and outlives the pool and what consumers hold of it
+ * (tide_array_export). No other pool has any of it at the same time; of processes that share it
+ * after a fork, one uses the pool. With `memory` neither buffers nor a device may be given. Check
+ * level 2 is level 1 there. */
 
 /* A new, empty pool owned by the calling thread. NULL options: the defaults. Returns NULL with
  * a message when an option is bad or address space is short. Release with tide_pool_destroy. */
 TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
 
-/* Frees the pool and every slot in it; no pointer into it may be used any more. TIDE_ERROR_STATE,
- * nothing changed, while a scope or mark is open, for a thread's own pool, and while a graph is
- * captured on the pool's stream. (If the open scopes are known to be dead, call tide_pool_reset
- * first.) NULL: nothing to do, TIDE_OK.
+/* Frees the pool and every slot in it. TIDE_ERROR_STATE, nothing changed, while a scope or mark is
+ * open (reset the pool first, if these are known to be dead), for a thread's own pool, and while a
+ * graph is captured on the pool's stream. NULL: TIDE_OK.
  *
- * The process keeps what small pools of check level 0 lay in, not their slots, for the pools that
- * are created next: sixteen at most. A pool made of it is as new. The
- * memory goes back to the system when tide_pool_trim is called for all types of any pool; with the
- * setting `auto_trim`, what no pool wanted since the last step or period does. */
+ * The process keeps the address space of up to sixteen small pools of check level 0 for the next
+ * that are created. It goes back when tide_pool_trim is called for all types of any pool, or with
+ * the setting `auto_trim`. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
-/* The calling thread's own pool. It is created on first use and destroyed when the thread ends,
- * even if another thread has adopted it. NULL with a message when it cannot be created;
- * TIDE_ERROR_LIMIT when the process has no thread key left. */
+/* The calling thread's own pool: created on first use, destroyed when the thread ends, even if
+ * another thread has adopted it. NULL with a message when it cannot be created; TIDE_ERROR_LIMIT:
+ * the process has no thread key left. */
 TIDE_API tide_pool *tide_pool_local(void);
 
-/* Makes the calling thread the owner. Call it from the new owner, before any use of the pool there:
- * compiled code may be unloaded that only a thread which is not the owner is inside. The pool
- * synchronises nothing, so the two threads must do it, with a queue or a join: the old owner's last
- * call comes before this one. TIDE_ERROR_STATE in the child of a fork for a pool that another thread of
- * the parent owned: the child has the pools of the thread that forked, and neither uses nor frees the
- * others. A pool on CUDA's per-thread default stream is on the new owner's from then on; the host waits for
- * the device. TIDE_ERROR_STATE, nothing changed, if it cannot. */
+/* Makes the calling thread the owner, before it uses the pool. The two threads synchronise by a
+ * queue or a join: the old owner's last call comes before this one. TIDE_ERROR_STATE in the child
+ * of a fork for a pool of another of the parent's threads. A pool on CUDA's per-thread default
+ * stream is on the new owner's from then on: the host waits for the device, and where it cannot,
+ * TIDE_ERROR_STATE, nothing changed. */
 TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
 
 /* Rewinds everything, at any depth. After it nothing is live and depth is 0; memory is kept. Scopes
@@ -138,11 +131,11 @@ typedef struct tide_trim_summary {
     size_t bytes; /* bytes given back         */
 } tide_trim_summary;
 
-/* Releases the memory of every free slot of one type, or of TIDE_ALL_TYPES; then also what the
- * process keeps of destroyed pools (tide_pool_destroy). Live arrays keep their
- * address and content. It may be called inside scopes. The summary is zero for a type that the pool
- * has never used. It is zero, with a message, when the call fails: unknown type, or while a graph
- * is captured on the pool's stream. The same holds for tide_pool_compact. */
+/* Releases the memory of every free slot of one type, or of TIDE_ALL_TYPES, and then also what the
+ * process keeps of destroyed pools. Live arrays keep their address and content; it may be called
+ * inside scopes. The summary is zero for a type that the pool has never used, and, with a message,
+ * for an unknown type and while a graph is captured on the pool's stream. So too tide_pool_compact.
+ */
 TIDE_API tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type);
 
 /* A pool at one moment, in bytes and counts. Bytes count capacity, not the lengths asked for. */

@@ -46,10 +46,9 @@ typedef struct tide_site_profile {
     TIDE_GROWTH;
 } tide_site_profile;
 
-/* Observes every site, known now or later, until it is switched off. It does not depend on the
- * windows that learning opens. TIDE_ERROR_MEMORY if a site's profile cannot be allocated; that site
- * is then not observed. A site that becomes known later and has no memory then is not observed
- * either, and nobody is told. While it is on, no compiled code is tried: trials wait. Any thread. */
+/* Observes every site, known now or later, until it is switched off, whatever windows learning
+ * opens. TIDE_ERROR_MEMORY if a site's profile cannot be allocated: that site is not observed, nor,
+ * untold, a later one without memory. While it is on no compiled code is tried. Any thread. */
 TIDE_API tide_status tide_profile_observe(bool on);
 
 /* What was observed of one site, by tide_profile_observe or in the windows that learning opens
@@ -57,45 +56,37 @@ TIDE_API tide_status tide_profile_observe(bool on);
  * are of one moment. Any thread. */
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
-/* Prints, for each site that was observed: place, kind, tier, uses seen, misses, why it runs what
- * it runs, what its last trial measured, a line for each type, and the most frequent patterns,
- * written as {a set}, (a sequence) or f64[100,200]. TIDE_ERROR_MEMORY if there is none for the
- * page, of which nothing is printed then. Any thread. */
+/* Prints for each observed site: place, kind, tier, uses, misses, why it runs what it runs, its
+ * last trial, a line for each type, and the most frequent patterns, as {a set}, (a sequence) or
+ * f64[100,200]. TIDE_ERROR_MEMORY: nothing is printed. Any thread. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */
 
-/* Writes the profiles of all sites to a file, as text: places, patterns, and types by name, size
- * and alignment. For a site that was observed it writes what was seen; for any other, what was
- * loaded. The text is written to a new file, which is then renamed, so a reader sees the whole new
- * file or the whole old one. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more
+/* Writes the profiles of all sites to a file, as text: what was seen, or else what was loaded. The
+ * file is replaced as a whole. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more
  * than 16384 observed sites, 8192 types or 32 MiB, or a type's name of more than 16000 bytes;
- * TIDE_ERROR_MEMORY. A site whose name has more than 4096 bytes is left out; so are loaded profiles
- * beyond the 16384. Any thread. */
+ * TIDE_ERROR_MEMORY. Sites with names of more than 4096 bytes and loaded profiles beyond the 16384
+ * are left out. Any thread. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
-/* Reads profiles from a file, for sites that are known now or later. The next round decides from
- * them, before any window. tide_profile_load forgets what was loaded before; tide_profile_merge
- * adds to it.
+/* Reads profiles from a file, for sites that are known now or later; the next round decides from
+ * them. tide_profile_load forgets what was loaded before, tide_profile_merge adds to it.
  *
- * A site is found by its strict key: kind, name, file, line and function. If there is none, it is
- * found by its loose key, which has no line and only the last part of the file's path, if that
- * names one site only. What the running program has shown counts before what was loaded. Loading
- * registers no type; the profile of a site with an unregistered type is not used until the type is
- * registered.
+ * A site is found by kind, name, file, line and function; else by these without the line and with
+ * the last part of the file's path only, if that names one site. What the running program has shown
+ * counts first. Loading registers no type: a profile waits until its types are.
  *
- * TIDE_ERROR_FILE, with line and reason, for text that is of another format, cut short, too long or
- * has impossible figures; TIDE_ERROR_LIMIT for too many sites or types; TIDE_ERROR_MEMORY. Nothing
- * is changed then. A file with wrong figures costs speed, never safety. Any thread. */
+ * TIDE_ERROR_FILE, with line and reason, for text of another format, cut short, too long or with
+ * impossible figures; TIDE_ERROR_LIMIT for too many sites or types; TIDE_ERROR_MEMORY. Nothing is
+ * changed then. Wrong figures cost speed, never safety. Any thread. */
 TIDE_API tide_status tide_profile_load(const char *path);
 TIDE_API tide_status tide_profile_merge(const char *path);
 
-/* The same text to and from the program, which may keep it where it likes: in a database, or in a
- * message to another machine. tide_profile_write writes what tide_profile_save would, to a stream,
- * and flushes it: TIDE_ERROR_FILE if that fails; part of the text may be written then.
- * tide_profile_read reads a text of so many bytes, which stays the caller's: as tide_profile_merge
- * if `merge`, else as tide_profile_load, with their errors, and TIDE_ERROR_LIMIT for more than
- * 32 MiB. TIDE_ERROR_ARGUMENT for NULL. Any thread. */
+/* The same text to and from the program. tide_profile_write writes it to a stream and flushes that:
+ * on TIDE_ERROR_FILE part of it may be written. tide_profile_read reads so many bytes, which stay
+ * the caller's, as tide_profile_merge if `merge`, else as tide_profile_load. TIDE_ERROR_LIMIT for
+ * more than 32 MiB, TIDE_ERROR_ARGUMENT for NULL. Any thread. */
 TIDE_API tide_status tide_profile_write(FILE *out);
 TIDE_API tide_status tide_profile_read(const char *bytes, size_t length, bool merge);
 
