@@ -74,7 +74,7 @@ import tidepool
 data: Iterable[numpy.typing.NDArray[numpy.float64]]
 total: float
 n: int; m: int; k: int
-torch: Any; cupy: Any
+torch: Any; cupy: Any; by_rows: Any; by_tiles: Any; a: Any; b: Any
 """
 
 
