@@ -12,8 +12,9 @@
  *
  * Mappings begin with a page, so arrays that began with their mappings would all begin in one set of
  * a cache: loops over several of them would find it full ('Placement' there). So each begins some
- * lines, and a huge one some pages, into its mapping, the next of them elsewhere. That costs a page
- * at most, a huge one 60 KiB of address space in front, which nobody touches, and a page. */
+ * lines, and one of large or huge pages some times 4 KiB, into its mapping, the next of them elsewhere.
+ * That costs a page at most, a huge one 60 KiB of address space in front, which nobody touches, and a
+ * page. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +46,12 @@ bool tide_host_maps(size_t bytes)
     return bytes >= MAPPED_FROM && bytes >= (size_t)getpagesize() * MAPPED_PAGES;
 }
 
+/* A mapping begins at a multiple of it, and its memory before the next one. */
+static uintptr_t host_unit(size_t bytes)
+{
+    return bytes >= HUGE_FROM ? HUGE_FROM : (uintptr_t)getpagesize();
+}
+
 /* Where the next mapping's memory begins in it. Lines follow the golden section: however many there
  * are, the next falls into the widest gap. */
 static size_t host_spread(size_t bytes, size_t align)
@@ -52,7 +59,7 @@ static size_t host_spread(size_t bytes, size_t align)
     static uint32_t count;
     uint32_t n = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
     size_t line = (uint32_t)(n * 0x9E3779B9u) / (UINT32_MAX / SPREAD_LINES + 1);
-    size_t page = bytes >= HUGE_FROM ? n * 5 % SPREAD_PAGES : 0;
+    size_t page = n * 5 % SPREAD_PAGES % (host_unit(bytes) / SPREAD_BYTES);
     tide_assert(line < SPREAD_LINES);
     return (page * SPREAD_BYTES + line * LINE) & ~(align - 1);
 }
@@ -72,8 +79,7 @@ static void *host_map(size_t bytes, size_t align)
 /* Where the mapping begins in which the memory lies. */
 static char *host_mapping(void *data, size_t bytes)
 {
-    uintptr_t unit = bytes >= HUGE_FROM ? HUGE_FROM : (uintptr_t)getpagesize();
-    return (char *)data - ((uintptr_t)data & (unit - 1));
+    return (char *)data - ((uintptr_t)data & (host_unit(bytes) - 1));
 }
 
 static void host_unmap(void *data, size_t bytes)
