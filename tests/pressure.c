@@ -421,6 +421,26 @@ static void owners_may_wake_at_any_time(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* Its owner steps, but opens no scope at the root: nobody else is to be asked. */
+static void what_the_stepping_thread_does_not_use_goes_by_age(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(NULL);
+    use_and_free(pool, 4 * MIB);
+    expect_ok(tide_tune_set("auto_trim", 1));
+    {
+        TIDE_SCOPE(pool); /* which it may do inside of one that stays open */
+        for (int i = 0; i < 40; i++)
+            expect_ok(tide_step());
+        assert_true(stats_of(pool).bytes_held >= 4 * MIB);
+    }
+    for (int i = 0; i < 40; i++)
+        expect_ok(tide_step());
+    expect_ok(tide_tune_set("auto_trim", 0));
+    assert_int_equal(stats_of(pool).bytes_held, 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static const form_case cases[] = {
     CASE_SLOTS(a_large_array_that_moves_is_held_once),
     CASE_SLOTS(steady_sizes_are_left_alone),
@@ -428,6 +448,7 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
+    cmocka_unit_test(what_the_stepping_thread_does_not_use_goes_by_age),
     cmocka_unit_test(free_slots_make_room_below_the_limit),
     cmocka_unit_test(what_is_live_stays_and_the_refusal_says_how_much_it_is),
     cmocka_unit_test(given_memory_is_used_whole),

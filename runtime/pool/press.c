@@ -218,6 +218,8 @@ void tide_pool_press_idle(tide_pool *pool)
 {
     if (tide_pool_owner(pool->core) != tide_os_thread())
         (void)press_other(pool, SIZE_MAX);
+    else if (tide_at_root(pool)) /* its owner steps, and opens no scope in it */
+        (void)press_own(pool, SIZE_MAX);
 }
 
 /* ---- who holds how much -------------------------------------------------------------------- */
