@@ -208,16 +208,19 @@ static void tune_values(tune_run *run, const char *name, json_t *now, json_t *re
     json_decref(request);
 }
 
-/* The lowest value and its doubles, up to the highest. */
+/* The lowest value and its doubles, and the highest. */
 static void tune_knob(tune_run *run, const json_t *knob)
 {
     const char *name = tune_text(knob, "name");
     json_int_t low = json_integer_value(json_object_get(knob, "low"));
     json_int_t high = json_integer_value(json_object_get(knob, "high"));
     json_t *values = json_array();
-    for (json_int_t value = low; value <= high && value <= INT64_MAX / 2;
-         value = value > 0 ? 2 * value : 1)
+    for (json_int_t value = low; value<high; value = value> 0 ? 2 * value : 1) {
         json_array_append_new(values, json_integer(value));
+        if (value > high / 2)
+            break;
+    }
+    json_array_append_new(values, json_integer(high));
     tune_values(run, name, json_object_get(knob, "value"),
                 json_pack("{s:s, s:s}", "do", "tell", "tunable", name), "value", values);
 }
