@@ -3,12 +3,14 @@
 #define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -111,9 +113,8 @@ static int main_serve(const main_options *options, const char *token, const sigs
 {
     int signal;
     /* What clients ask for shall not take the processor from the workers. */
-    errno = 0;
-    if (nice(NICE) == -1 && errno != 0)
-        perror("tuner: nice");
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
     if (!workers_start())
         return 1;
     if (!http_start(options->address, options->port, token, options->profile != NULL)) {
