@@ -373,8 +373,8 @@ static bool tune_prepare(tune_run *run, const json_t *order, char error[200])
     json_t *control = run->control != run->worker ? workers_facts(run->control) : NULL;
     json_decref(control);
     if (facts == NULL)
-        snprintf(error, 200, "no worker has the number %d", (int)run->worker);
-    else if (control == NULL)
+        return false;
+    if (control == NULL)
         snprintf(error, 200, "there is no other worker of this program to compare it with");
     else if (run->objective == NULL)
         snprintf(error, 200, "the worker measures nothing");
@@ -393,9 +393,10 @@ bool tune_begin(const json_t *order, char error[200])
     pthread_mutex_lock(&tune_lock);
     snprintf(error, 200, "a run is under way");
     if (!tune_running() && !tune_is_ended()) {
-        json_t *held =
-            json_pack("{s:o, s:o*}", "order", json_deep_copy(order), "facts",
-                      workers_facts((pid_t)json_integer_value(json_object_get(order, "worker"))));
+        bool gone; /* what was last seen may be older than the last order */
+        json_t *facts = workers_ask((pid_t)json_integer_value(json_object_get(order, "worker")),
+                                    json_pack("{s:s}", "get", "facts"), error, &gone);
+        json_t *held = json_pack("{s:o, s:o*}", "order", json_deep_copy(order), "facts", facts);
         run = (tune_run){.held = held};
         good = tune_prepare(&run, json_object_get(held, "order"), error);
         __atomic_store_n(&tune_is_running, good, __ATOMIC_RELEASE);
