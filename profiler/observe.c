@@ -110,7 +110,7 @@ static use observe_begin_use(tide_site *site, const tide_plan *plan, bool known)
     return u;
 }
 
-/* The use that filled the window ends it, and tells policy. */
+/* The use that filled the window ends it, and tells learning. */
 static void observe_end_use(const use *u)
 {
     if (u->shard != NULL)

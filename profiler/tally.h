@@ -17,8 +17,9 @@ _Static_assert((TIDE_TALLY_SHARDS & (TIDE_TALLY_SHARDS - 1)) == 0,
 typedef struct tide_tally {
     int64_t remaining; /* atomic: uses until the window is full; else 0 or less */
     tide_shard shards[TIDE_TALLY_SHARDS]; /* by thread */
-    tide_site_profile *recent; /* harvested, not taken by policy; NULL: nothing. Registry locked */
-    tide_packed_profile *before; /* all that policy took. Registry locked */
+    tide_site_profile
+        *recent; /* harvested, not taken by learning; NULL: nothing. Registry locked */
+    tide_packed_profile *before; /* all that learning took. Registry locked */
 } tide_tally;
 
 /* The site's tally or NULL. Any thread that is inside the site, or the registry locked. */
@@ -38,7 +39,7 @@ bool tide_tally_counting(const tide_tally *tally);
  * that is over counted in is freed. Registry locked. */
 void tide_tally_harvest(tide_tally *tally);
 
-/* All that was seen, taken by policy or not. Registry locked. */
+/* All that was seen, taken by learning or not. Registry locked. */
 void tide_tally_read(tide_tally *tally, tide_site_profile *out);
 
 /* Forgets all counts and closes the window. Registry locked. */

@@ -37,7 +37,7 @@ uint64_t tide_packed_scopes(const tide_packed_profile *packed);
 /* Puts the profile in the place of what is packed there. False: no memory, nothing changed. */
 bool tide_profile_pack(tide_packed_profile **packed, const tide_site_profile *profile);
 
-/* Policy wants to know when a site's window is full: called by the thread that filled it, nothing
+/* Learning wants to know when a site's window is full: called by the thread that filled it, nothing
  * locked; must be quick. Set while learning is attached. */
 extern void (*tide_window_filled)(tide_site *site);
 

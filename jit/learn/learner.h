@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What policy knows of one site: the evidence, every plan that it was given, how far each of them
+/* What learning knows of one site: the evidence, every plan that it was given, how far each of them
  * is, and when to look again.
  *
  * Learners are read and changed with the registry locked. A plan, once published, keeps its address,
@@ -133,7 +133,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
  * or tries. */
 tide_learned *tide_learned_of(const tide_plan *plan);
 
-/* Policy is told of a plan's misses again after so many more; 0: no more. Is it to be told? */
+/* Learning is told of a plan's misses again after so many more; 0: no more. Is it to be told? */
 void tide_learned_arm(tide_learned *plan, uint64_t more);
 bool tide_learned_armed(const tide_learned *plan);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings by name, and the environment that sets them. This part of configuration is policy: the
+/* Settings by name, and the environment that sets them. The
  * runtime reads values, and knows no names and no environment. */
 #define _GNU_SOURCE
 #include <tidepool/tune.h>

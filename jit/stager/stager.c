@@ -32,7 +32,6 @@ typedef enum request_state { REQUEST_NONE, REQUEST_SENT, REQUEST_ANSWERED } requ
 
 static tide_process stager_child = {.socket = -1};
 static bool stager_greeted; /* it has said hello */
-static char stager_name[128];
 static tide_stager_figures stager_figures;
 static int64_t stager_since; /* ms: of the request, or of its answer */
 
@@ -127,7 +126,6 @@ static bool stager_hear_greeting(const char *line)
     if (name == NULL || !stager_is_printable(name))
         return false;
     stager_greeted = true;
-    snprintf(stager_name, sizeof stager_name, "%s", name);
     return true;
 }
 
@@ -368,11 +366,6 @@ void tide_stager_forget_in_child(void)
 void tide_stager_figures_get(tide_stager_figures *out)
 {
     *out = stager_figures;
-}
-
-const char *tide_stager_version(void)
-{
-    return stager_name;
 }
 
 int tide_stager_process(void)

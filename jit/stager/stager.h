@@ -58,9 +58,6 @@ typedef struct tide_stager_figures {
 /* started: processes; the others: why they went. */
 void tide_stager_figures_get(tide_stager_figures *out);
 
-/* What the last child that said hello calls itself; "" while none has. */
-const char *tide_stager_version(void);
-
 /* The child's number; 0: there is none. For tests and reports. */
 int tide_stager_process(void);
 

@@ -182,7 +182,7 @@ def site_name(site):
 
 
 def learner_of(site):
-    """What policy knows of it, or None."""
+    """What learning knows of it, or None."""
     if int(site["record"]) == 0 or int(site["record"]["learner"]) == 0:
         return None
     return site["record"]["learner"].cast(gdb.lookup_type("tide_learner").pointer()).dereference()

@@ -4,7 +4,7 @@
  * core that is built alone has the core's own.
  *
  * Each site has one hook more, its plan pointer (tidepool/site.h). Beyond these the runtime knows
- * no profile, no policy and no environment. */
+ * no profile, no learning and no environment. */
 #ifndef TIDEPOOL_RUNTIME_BASE_RING_H
 #define TIDEPOOL_RUNTIME_BASE_RING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of the settings and of constants. Mechanism reads them here; policy writes settings
+/* The values of the settings and of constants. Mechanism reads them here; learning writes settings
  * (environment, API). Two tables say what exists: settings.def and constants.def. Any thread. */
 #ifndef TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 #define TIDEPOOL_RUNTIME_BASE_SETTINGS_H

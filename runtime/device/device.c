@@ -176,7 +176,7 @@ tide_device *tide_device_open(const char *name)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
         return NULL;
     }
-    tide_attach(); /* adds the backends; policy may name another driver */
+    tide_attach(); /* adds the backends; learning may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
     if (tide_registry_admit(call) != TIDE_OK) /* others open devices, too, and want the registry */

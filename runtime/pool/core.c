@@ -25,11 +25,6 @@ int tide_checked_pools;
 static tide_pool *core_all_pools;   /* guarded by the registry */
 static uint64_t core_pools_created; /* guarded likewise */
 
-uint64_t tide_pool_numbers(void)
-{
-    return core_pools_created;
-}
-
 void tide_pool_enlist(tide_pool *pool)
 {
     tide_registry_lock();

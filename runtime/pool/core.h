@@ -309,9 +309,6 @@ tide_status tide_pool_use_or_report(const tide_pool *pool, const char *call);
  * `status`. For calls that return no tide_status; nobody may look at the others' results. */
 tide_status tide_misuse(const tide_pool *pool, tide_status status);
 
-/* Pools are numbered in the order of their creation; the last number so far. Registry locked. */
-uint64_t tide_pool_numbers(void);
-
 /* The calling thread is the owner from now on. */
 void tide_pool_own(tide_pool_core *core);
 

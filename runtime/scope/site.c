@@ -41,13 +41,6 @@ static bool site_reserve(void)
     return true;
 }
 
-static bool site_any_listed; /* atomic */
-
-bool tide_site_any(void)
-{
-    return __atomic_load_n(&site_any_listed, __ATOMIC_RELAXED);
-}
-
 /* A thread that enters it just then counts its use elsewhere, one at most. */
 static void site_count_anew(tide_site *site, uint32_t number)
 {
@@ -91,7 +84,6 @@ bool tide_site_enlist(tide_site *site)
     site_count_anew(site, tide_uses_take_number());
     tide_assert(site_list.count < site_list.room);
     site_list.sites[site_list.count++] = site;
-    __atomic_store_n(&site_any_listed, true, __ATOMIC_RELAXED);
     return true;
 }
 

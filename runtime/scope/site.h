@@ -18,10 +18,10 @@ typedef struct tide_site_record {
     tide_tier pin;
     const tide_plan *declared; /* a scope's table of the types declared; NULL: none were */
     tide_declared_uses uses;   /* the same of frames and acquires                    */
-    const tide_plan *table;    /* table of the types learned, by policy               */
-    const tide_plan *compiled; /* by policy; NULL: none is in force                   */
+    const tide_plan *table;    /* table of the types learned                          */
+    const tide_plan *compiled; /* NULL: none is in force                              */
     void *profile;             /* the observer's own */
-    void *learner;             /* policy's own       */
+    void *learner;             /* learning's own     */
     void *user;                /* the tuner's own    */
 } tide_site_record;
 
@@ -68,8 +68,5 @@ size_t tide_site_list(tide_site *const **sites);
 
 /* As tide_site_each, for visitors of the library itself: they register no types. */
 void tide_site_visit(bool (*visit)(tide_site *site, void *user), void *user);
-
-/* Was any site ever listed? Any thread, without the registry. */
-bool tide_site_any(void);
 
 #endif

@@ -61,7 +61,7 @@ enum { TIDE_SCOPE_SAVED = 4 };
 typedef struct tide_plan_counts {
     uint64_t misses; /* uses whose guard failed; counted in cold code only                     */
     uint64_t runs;   /* uses of compiled code, if it was compiled to count (setting count_runs) */
-    uint64_t alarm;  /* as many misses of a scope and policy is told; 0: it is not              */
+    uint64_t alarm;  /* as many misses of a scope and learning is told; 0: it is not            */
 } tide_plan_counts;
 
 /* What a site runs. After it is published, only its two pointers to code change, once: from the
