@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/key.h"
+#include "profiler/profile_set.h"
 #include "profiler/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"

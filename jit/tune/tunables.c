@@ -8,9 +8,9 @@
 #include "jit/tune/tunables.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/exit.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 

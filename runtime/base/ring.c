@@ -4,8 +4,7 @@
 
 #include <pthread.h>
 
-#include "runtime/base/copy.h"
-#include "runtime/base/exit.h"
+#include "runtime/base/process.h"
 
 static pthread_once_t ring_attached = PTHREAD_ONCE_INIT;
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;

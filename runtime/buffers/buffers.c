@@ -7,10 +7,10 @@
 
 #include <tidepool/device.h>
 
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"

@@ -10,13 +10,12 @@
 #include <tidepool/check.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
-#include "runtime/pool/uses.h"
 
 int tide_checked_pools;
 

@@ -10,13 +10,12 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_CORE_H
 #define TIDEPOOL_RUNTIME_POOL_CORE_H
 
+#include <tidepool/buffers.h>
 #include <tidepool/inline/layout.h>
 
-#include <tidepool/buffers.h>
-
 #include "runtime/base/assert.h"
-#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/device/device.h"
@@ -209,7 +208,7 @@ typedef struct tide_pool_core {
     bool poison;   /* what is rewound is overwritten */
     bool attended; /* a rewind has more to do than to put back: careful, or streams are declared */
     char name[32];
-    tide_pool_hook hook; /* or NULL: runtime/pool/tell.h */
+    tide_pool_hook hook; /* or NULL: runtime/pool/shut.h */
     void *user;
     bool shut;            /* the program's code runs in the middle of it; runtime/pool/shut.h */
     bool working, seized; /* atomic: runtime/pool/press.h */
@@ -318,5 +317,23 @@ void tide_pool_delist(tide_pool *pool);
 
 /* Calls visit for every pool of the process, with the registry locked. */
 void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user);
+
+/* How often sites were used: each pool counts the uses made with it, one word for each site
+ * (tide_pool.uses, stored by the owner alone); here they are added up. Uses of pools that have
+ * ended are kept.
+ *
+ * A site gets a number, which says where pools count it. Numbers of sites that are gone are given
+ * again: whoever gets one remembers what stood there. */
+
+/* A number that no site has, or 0: there is none left. Registry locked, as for all below. */
+uint32_t tide_uses_take_number(void);
+void tide_uses_give_number(uint32_t number);
+
+/* All uses that were ever counted under the number, in all pools that are or were. The owners go on
+ * meanwhile: what another thread counts just now may be in it or not. */
+uint64_t tide_uses_sum(uint32_t number);
+
+/* The pool leaves the list of all pools: what it has counted is kept, and the pool counts anew. */
+void tide_uses_keep(tide_pool *pool);
 
 #endif

@@ -12,7 +12,6 @@
 #include "runtime/pool/header.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
-#include "runtime/pool/tell.h"
 
 tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
                               const tide_slot_record *record)

@@ -17,7 +17,6 @@
 #include "runtime/pool/row.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
-#include "runtime/pool/tell.h"
 
 enum { MIN_ALIGN = 64, TRIES_MAX = 64 };
 

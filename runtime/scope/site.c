@@ -7,13 +7,13 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/exit.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/type.h"
-#include "runtime/pool/uses.h"
+#include "runtime/pool/core.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 

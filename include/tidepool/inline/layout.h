@@ -86,7 +86,7 @@ struct tide_pool {
                                           all that have none */
 };
 
-/* The owner alone stores it, plainly: others sample it (runtime/pool/uses.h). */
+/* The owner alone stores it, plainly: others sample it (runtime/pool/core.h). */
 TIDE_INLINE void tide_pool_count_use(tide_pool *pool, const uint32_t *site_number)
 {
     pool->uses[__atomic_load_n(site_number, __ATOMIC_RELAXED)]++;

@@ -3,9 +3,9 @@
 #define _GNU_SOURCE
 #include "runtime/buffers/store/magazine.h"
 
-#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 
 static tide_buffers *instance_list; /* guarded by the registry, as is the next */

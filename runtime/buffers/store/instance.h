@@ -216,7 +216,7 @@ static inline bool tide_buffers_age_themselves(const tide_buffers *buffers)
 
 /* ---- all instances, and their clock: runtime/buffers/store/instance.c ---- */
 
-/* Refuses an instance that another copy of the library made (runtime/base/copy.h): its lists and
+/* Refuses an instance that another copy of the library made (runtime/base/process.h): its lists and
  * its bounds are guarded by that copy's locks. Its fast paths never serve us. */
 tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call);
 

@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/thread.h"
 #include "runtime/buffers/store/depot.h"

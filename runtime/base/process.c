@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps the module of this copy loaded. */
+/* Keeps the module of this copy loaded; notices that the process ends. */
 #define _GNU_SOURCE
-#include "runtime/base/copy.h"
-
-#include <stdbool.h>
+#include "runtime/base/process.h"
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #include "runtime/base/assert.h"
 
@@ -28,4 +28,26 @@ void tide_copy_stay(void)
     if (own->l_name[0] != '\0')
         (void)dlopen(own->l_name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
 #endif
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+static bool exit_begun; /* atomic */
+
+static void exit_begin(void)
+{
+    __atomic_store_n(&exit_begun, true, __ATOMIC_RELEASE);
+}
+
+/* Without memory for the handler the end is not noticed, and looks as if it had begun: then nothing
+ * is freed when a module goes. */
+void tide_exit_watch(void)
+{
+    if (atexit(exit_begin) != 0)
+        exit_begin();
+}
+
+bool tide_exit_begun(void)
+{
+    return __atomic_load_n(&exit_begun, __ATOMIC_ACQUIRE);
 }
