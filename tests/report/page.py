@@ -181,13 +181,18 @@ def hostile(page, work):
     narrow(page)
 
 
+CUT = """return [document.documentElement, ...document.querySelectorAll('main *, section *')].filter(e =>
+    e.clientWidth > 0 && e.tagName !== 'PRE' && !e.closest('details:not([open])') && getComputedStyle(e).display !== 'inline' &&
+    (e.scrollWidth > e.clientWidth + 1 || (e.classList.contains('scroll') && e.scrollHeight > e.clientHeight + 1)))
+    .map(e => e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 60))"""
+
+
 def narrow(page):
     """At 400 pixels nothing is cut off, and nothing scrolls but the page."""
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-    cut = page.execute_script("""return [document.documentElement, ...document.querySelectorAll('main *, section *')].filter(e =>
-        e.clientWidth > 0 && e.tagName !== 'PRE' && !e.closest('details:not([open])') && getComputedStyle(e).display !== 'inline' &&
-        (e.scrollWidth > e.clientWidth + 1 || (e.classList.contains('scroll') && e.scrollHeight > e.clientHeight + 1)))
-        .map(e => e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 60))""")
+    until = time.monotonic() + 60  # charts take their new size when the browser has time
+    while (cut := page.execute_script(CUT)) and time.monotonic() < until:
+        time.sleep(0.1)
     check(not cut, f"cut off at 400 pixels: {cut}")
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
