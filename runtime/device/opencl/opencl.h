@@ -41,17 +41,14 @@ typedef struct tide_opencl_span {
     size_t reserved; /* bytes of that range; 0: it is no slot that a number stands for     */
 } tide_opencl_span;
 
-enum { TIDE_OPENCL_KNOWN = 16 };
-
 typedef struct tide_opencl_device {
     tide_device *base;
     tide_cl_device device;
     tide_cl_context context;
-    tide_cl_queue queue;                    /* the one that NULL stands for */
-    tide_cl_queue aside;                    /* for calls that must not wait for anybody's work */
-    int memory;                             /* TIDE_OPENCL_SHARED or BUFFERS */
-    size_t alignment;                       /* of parts of buffers, bytes  */
-    tide_cl_queue known[TIDE_OPENCL_KNOWN]; /* others that were found right; each is atomic */
+    tide_cl_queue queue; /* the one that NULL stands for */
+    tide_cl_queue aside; /* for calls that must not wait for anybody's work */
+    int memory;          /* TIDE_OPENCL_SHARED or BUFFERS */
+    size_t alignment;    /* of parts of buffers, bytes  */
 
     /* Guards what follows. The driver is called without it. */
     tide_lock lock;

@@ -49,22 +49,20 @@ static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_
 }
 
 /* A queue is numbered by its handle, which names it as long as it is there: it outlives what uses it.
- * The driver is asked about a handle once, as long as it is remembered. Of a lost device, too, the
- * number of a queue that was right is told. */
+ * Whether it is right is asked each time, for a handle may come to name another queue; not where
+ * nobody answers any more, and calls that use it fail by themselves. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
-    tide_cl_queue *known = &device->known[(uintptr_t)queue / 16 % TIDE_OPENCL_KNOWN];
-    const bool right = queue == device->queue || __atomic_load_n(known, __ATOMIC_RELAXED) == queue;
-    if (right && !tide_driver_exiting(TIDE_DRIVER_OPENCL))
-        return (uintptr_t)queue;
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK ||
-        opencl_check_queue(device, queue) != TIDE_OK)
+    if (tide_driver_exiting(TIDE_DRIVER_OPENCL)) {
+        (void)tide_driver_refuse(TIDE_DRIVER_OPENCL, "tide_device");
         return 0;
-    __atomic_store_n(known, queue, __ATOMIC_RELAXED);
-    return (uintptr_t)queue;
+    }
+    const bool asked =
+        queue != device->queue && tide_driver_alive(TIDE_DRIVER_OPENCL) && !tide_device_lost(base);
+    return !asked || opencl_check_queue(device, queue) == TIDE_OK ? (uintptr_t)queue : 0;
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */
