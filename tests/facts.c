@@ -105,23 +105,6 @@ static void a_pool_is_seen_as_its_owner_sees_it(void **state)
     assert_int_equal(gone.count, 0);
 }
 
-static void a_pool_that_checks_or_exports_is_seen_likewise(void **state)
-{
-    (void)state;
-    tide_pool *pool =
-        tide_pool_create(&(tide_pool_options){.name = "checked", .check = TIDE_CHECK_POISON});
-    tide_array *array = tide_array_acquire(pool, TIDE_F64, 1, (int64_t[]){4096});
-    assert_non_null(tide_acquire(pool, short, 10));
-    tide_dl_managed *managed = tide_array_export(pool, array);
-    assert_non_null(managed);
-    tide_pool_information seen = find_pool("checked");
-    expect_same(pool, &seen);
-    assert_int_equal(seen.check, 1);
-    assert_true(seen.bytes_exported >= 4096 * sizeof(double));
-    managed->deleter(managed);
-    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
 /* The visitor holds no lock: it makes and ends pools, and starts a thread that does. */
 static void *make_a_pool(void *unused)
 {
@@ -328,7 +311,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_is_seen_as_its_owner_sees_it),
-        cmocka_unit_test(a_pool_that_checks_or_exports_is_seen_likewise),
         cmocka_unit_test(visitors_may_do_what_they_like),
         cmocka_unit_test(a_pool_is_asked_by_its_id),
         cmocka_unit_test(pools_are_listed_while_their_owners_work),

@@ -74,22 +74,6 @@ static void what_was_in_it_stays_and_what_is_beside_it_too(const scene *s)
     counts_same(before, s->pool);
 }
 
-static void grow_bits(tide_pool *pool, void *state)
-{
-    (void)state;
-    uint64_t *bits = tide_zeros_type(pool, TIDE_BIT, 70);
-    tide_bit_set(bits, 69);
-    for (size_t n = 71; n < 9000; n += 77)
-        bits = longer(pool, TIDE_BIT, bits, n);
-    assert_int_equal(tide_bits_count(bits, 70), 1);
-    assert_true(tide_bit_test(bits, 69));
-}
-
-static void bits_are_kept(const scene *s)
-{
-    form_run(s->form, s->pool, grow_bits, NULL);
-}
-
 /* ---- rounds ---- */
 
 static void push_a_thousand(tide_pool *pool, void *state)
@@ -287,23 +271,6 @@ static void what_is_not_live_or_too_large_is_refused(const scene *s)
     assert_true(s->kind->check >= TIDE_CHECK_POISON ? reports >= 3 : reports == 0);
 }
 
-static void the_limit_of_the_pool_holds(void **state)
-{
-    (void)state;
-    EACH_CHECK_LEVEL(check, TIDE_CHECK_POISON)
-    {
-        tide_pool *pool =
-            tide_pool_create(&(tide_pool_options){.limit_bytes = 10000, .check = check});
-        uint8_t *array = take(pool, TIDE_U8, 4000, 1);
-        array = longer(pool, TIDE_U8, array, 9984);
-        expect_bytes(array, 4000, 1);
-        assert_null(tide_grow(pool, uint8_t, array, 10001));
-        expect_error(TIDE_ERROR_LIMIT, "limit of 10000");
-        expect_bytes(array, 4000, 1);
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
 /* ---- checks ---- */
 
 /* Can the kernel read there for us? */
@@ -363,7 +330,6 @@ static void memory_that_is_drawn_from_buffers_grows_likewise(void **state)
 
 static const form_case cases[] = {
     CASE(what_was_in_it_stays_and_what_is_beside_it_too),
-    CASE(bits_are_kept),
     CASE_SLOTS(from_the_second_round_on_nothing_is_allocated),
     CASE_SLOTS(it_stays_where_it_is_while_its_slot_has_room),
     CASE(an_inner_scope_grows_what_an_outer_one_acquired),
@@ -373,7 +339,6 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(the_limit_of_the_pool_holds),
     cmocka_unit_test(at_level_2_the_old_address_faults_and_so_does_the_new_end),
     cmocka_unit_test(what_was_grown_is_poisoned_to_its_new_end),
     cmocka_unit_test(memory_that_is_drawn_from_buffers_grows_likewise),

@@ -241,28 +241,6 @@ static void who_wants_more_lets_the_program_give_something_first(const scene *s)
     expect_ok(tide_pool_destroy(giver.other));
 }
 
-static void buffers_ask_and_may_be_trimmed_meanwhile(void **state)
-{
-    (void)state;
-    struct giver giver = {.other = pool_of(TIDE_CHECK_NONE),
-                          .buffers = tide_buffers_create(NULL, NULL)};
-    take(giver.other, TIDE_U8, 1000, 1);
-    expect_ok(tide_pool_reset(giver.other));
-    tide_buffer b = tide_buffer_acquire(giver.buffers, 1 << 22); /* too large to serve below */
-    expect_ok(tide_buffer_release(giver.buffers, b));
-    uint64_t asked = limit_stats().asked;
-    expect_ok(tide_limit_set(
-        &(tide_limit_options){.soft_bytes = held(), .function = give_something, .user = &giver}));
-    b = tide_buffer_acquire(giver.buffers, 500000);
-    assert_true(b.generation != 0);
-    assert_int_equal(giver.calls, 2);
-    assert_int_equal(limit_stats().asked, asked + 2);
-    expect_ok(tide_limit_set(NULL));
-    expect_ok(tide_buffer_release(giver.buffers, b));
-    expect_ok(tide_buffers_destroy(giver.buffers));
-    expect_ok(tide_pool_destroy(giver.other));
-}
-
 static bool always_more(size_t held_now, size_t wanted, void *user)
 {
     (void)held_now, (void)wanted;
@@ -312,7 +290,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(buffers_give_back_what_they_cached_before_they_refuse),
     cmocka_unit_test(threads_together_never_hold_more),
     cmocka_unit_test(the_setting_is_the_limit_where_none_is_set),
-    cmocka_unit_test(buffers_ask_and_may_be_trimmed_meanwhile),
     cmocka_unit_test(who_never_gives_is_asked_sixteen_times),
     cmocka_unit_test(limits_that_make_no_sense_are_refused),
 };

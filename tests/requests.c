@@ -316,51 +316,6 @@ static void a_request_of_another_thread_is_served_by_the_owner(const scene *s)
     }
 }
 
-static void *ask_all_the_time(void *state)
-{
-    struct asker *asker = state;
-    uint32_t turn = 0;
-    while (__atomic_load_n(&asker->stop, __ATOMIC_RELAXED) == 0) {
-        turn++;
-        tide_pool_request(asker->pool, turn * 7 % 4);
-        if (turn % 16 == 0)
-            tide_step();
-    }
-    return NULL;
-}
-
-static void *work_in_own_pools(void *state)
-{
-    (void)state;
-    for (int i = 0; i < 30; i++) {
-        tide_pool *pool = tide_pool_create(NULL);
-        for (int j = 0; pool != NULL && j < 3; j++) {
-            TIDE_SCOPE(pool);
-            (void)tide_acquire(pool, double, 100);
-        }
-        tide_pool_destroy(pool);
-    }
-    TIDE_SCOPE(tide_pool_local());
-    (void)tide_acquire(tide_pool_local(), float, 10);
-    return NULL;
-}
-
-/* Pools come and go while steps visit all of them. */
-static void steps_meet_no_pool_that_is_gone(void **state)
-{
-    (void)state;
-    struct asker asker = {pool_of(TIDE_CHECK_NONE), 0, 0};
-    pthread_t stepping, working[2];
-    assert_int_equal(pthread_create(&stepping, NULL, ask_all_the_time, &asker), 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&working[i], NULL, work_in_own_pools, NULL), 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_join(working[i], NULL), 0);
-    __atomic_store_n(&asker.stop, 1, __ATOMIC_RELAXED);
-    assert_int_equal(pthread_join(stepping, NULL), 0);
-    expect_ok(tide_pool_destroy(asker.pool));
-}
-
 static const form_case cases[] = {
     CASE_SLOTS(a_request_is_served_where_the_next_scope_opens_and_once),
     CASE(a_request_waits_while_a_scope_is_open_and_while_it_unwinds),
@@ -376,7 +331,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_long_scope_is_as_fast_after_a_request_as_before),
     cmocka_unit_test(a_bad_request_is_refused),
     cmocka_unit_test(ten_times_and_one_mebibyte_to_the_byte),
-    cmocka_unit_test(steps_meet_no_pool_that_is_gone),
 };
 
 int main(void)

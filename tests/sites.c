@@ -226,26 +226,6 @@ static void a_site_without_a_name_is_refused(void **state)
     expect_status(tide_site_declare(NULL, NULL, 0), TIDE_ERROR_ARGUMENT);
 }
 
-static void hundreds_of_sites_are_kept_apart(void **state)
-{
-    (void)state;
-    tide_site *sites[300];
-    char name[32];
-    for (unsigned i = 0; i < 300; i++) {
-        snprintf(name, sizeof name, "one of hundreds %u", i);
-        sites[i] = tide_site_register(name);
-        const tide_type type = 1 + i % 15;
-        expect_ok(tide_site_declare(sites[i], &type, 1));
-    }
-    for (unsigned i = 0; i < 300; i++) {
-        snprintf(name, sizeof name, "one of hundreds %u", i);
-        tide_site_information info = info_of(sites[i]);
-        assert_string_equal(info.name, name);
-        assert_int_equal(info.type_count, 1);
-        assert_int_equal(info.types[0], 1 + i % 15);
-    }
-}
-
 /* ---- declared and pinned ---- */
 
 static void expect_plan(const tide_site *site, tide_tier tier, bool pinned, uint32_t types)
@@ -388,15 +368,6 @@ static void a_site_keeps_what_a_tuner_gives_it(void **state)
     assert_null(tide_site_user(NULL));
 }
 
-static void tiers_have_names(void **state)
-{
-    (void)state;
-    assert_string_equal(tide_tier_name(TIDE_TIER_FULL), "full");
-    assert_string_equal(tide_tier_name(TIDE_TIER_TABLE), "table");
-    assert_string_equal(tide_tier_name(TIDE_TIER_COMPILED), "compiled");
-    assert_non_null(tide_tier_name((tide_tier)77));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,14 +378,12 @@ int main(void)
         cmocka_unit_test(a_name_registered_twice_is_one_site),
         cmocka_unit_test(a_site_is_found_by_name_and_kind),
         cmocka_unit_test(a_site_without_a_name_is_refused),
-        cmocka_unit_test(hundreds_of_sites_are_kept_apart),
         cmocka_unit_test(declared_types_are_saved_each_once_in_order),
         cmocka_unit_test(a_pinned_site_stays_at_its_tier),
         cmocka_unit_test(a_tier_without_a_plan_is_refused),
         cmocka_unit_test(a_site_may_be_restaged_while_its_scope_is_open),
         cmocka_unit_test(a_scope_of_a_pinned_site_is_at_its_tier),
         cmocka_unit_test(a_site_keeps_what_a_tuner_gives_it),
-        cmocka_unit_test(tiers_have_names),
     };
     return cmocka_run_group_tests_name("sites", tests, NULL, NULL);
 }

@@ -155,30 +155,6 @@ static void threads_that_go_on_and_that_have_ended_are_counted(void **state)
     }
 }
 
-/* The child of a fork goes on from what its parent had counted. */
-static void a_child_goes_on_counting(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = tide_site_register("uses: fork");
-    tide_scope scope;
-    tide_site_enter(&scope, pool, site);
-    tide_site_leave(&scope);
-    pid_t child = fork_child(0);
-    if (child == 0) {
-        tide_site_information info;
-        for (int i = 0; i < 30; i++) {
-            tide_site_enter(&scope, pool, site);
-            tide_site_leave(&scope);
-        }
-        CHILD_MUST(tide_site_info(site, &info) == TIDE_OK && info.uses == 31);
-        exit(0);
-    }
-    expect_child_ends_well(child);
-    assert_int_equal(uses_of(site), 1);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- begun anew, and too many --------------------------------------------------------------- */
 
 static void a_site_that_is_reset_counts_anew(void **state)
@@ -197,29 +173,6 @@ static void a_site_that_is_reset_counts_anew(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void a_site_without_a_number_says_so(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site_information info = {.uses_counted = true};
-    tide_site *site = NULL;
-    tide_scope scope;
-    for (int i = 0; i < TIDE_SITES_COUNTED; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "uses: one of many %d", i);
-        site = tide_site_register(name);
-        assert_non_null(site);
-    }
-    for (int i = 0; i < 1000; i++) {
-        tide_site_enter(&scope, pool, site);
-        tide_site_leave(&scope);
-    }
-    expect_ok(tide_site_info(site, &info));
-    assert_false(info.uses_counted);
-    assert_in_range(info.uses, 1, 1000);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,9 +181,7 @@ int main(void)
         cmocka_unit_test(acquires_and_arrays_count_theirs),
         cmocka_unit_test(a_dispatch_tells_the_least_there_were),
         cmocka_unit_test(threads_that_go_on_and_that_have_ended_are_counted),
-        cmocka_unit_test(a_child_goes_on_counting),
         cmocka_unit_test(a_site_that_is_reset_counts_anew),
-        cmocka_unit_test(a_site_without_a_number_says_so), /* the last: all later sites have none */
     };
     forms_prepare_all();
     return cmocka_run_group_tests(tests, NULL, NULL);

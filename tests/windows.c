@@ -253,65 +253,6 @@ static void a_reset_closes_the_window_and_forgets(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- what is not counted ----------------------------------------------------------------- */
-
-/* A use that fails. */
-static void misuse_site(tide_site *site, tide_pool *pool)
-{
-    static const tide_type types[] = {TIDE_F64, 60000};
-    static const size_t sizes[] = {4, 4};
-    static const int64_t negative[] = {-1};
-    void *data[2];
-    unsigned called = 0;
-    tide_scope scope;
-    switch (site->kind) {
-    case TIDE_KIND_SCOPE:
-        expect_ok(tide_scope_enter(pool, site, &scope));
-        expect_ok(tide_pool_reset(pool)); /* abandons it */
-        tide_site_leave(&scope);
-        break;
-    case TIDE_KIND_FRAME:
-        assert_int_not_equal(tide_scope_enter_frame(pool, site, 2, types, sizes, data, &scope),
-                             TIDE_OK);
-        expect_ok(tide_scope_leave(&scope));
-        break;
-    case TIDE_KIND_ACQUIRE:
-        assert_null(tide_site_acquire(site, pool, 60000, 4));
-        assert_null(tide_site_acquire(site, pool, UINT32_MAX, 4));
-        break;
-    case TIDE_KIND_ARRAY:
-        assert_null(tide_site_acquire_array(site, pool, TIDE_F64, 1, negative));
-        assert_null(tide_site_acquire_array(site, pool, 60000, 0, NULL));
-        assert_null(tide_site_acquire_array(site, pool, TIDE_F64, 100, negative));
-        break;
-    default:
-        tide_site_dispatch(site, generic, TIDE_U64, &called);
-        tide_site_dispatch(site, generic, UINT32_MAX, &called);
-        tide_site_dispatch(site, NULL, TIDE_F64, &called);
-        assert_int_equal(called, 0);
-    }
-}
-
-static void refused_uses_leave_no_trace_but_use_the_window_up(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind)
-    {
-        tide_site *site = site_of_kind(kind, "refused", pool);
-        open_window(site, 5);
-        use_times(site, pool, 1);
-        misuse_site(site, pool);
-        tide_site_profile profile = take_window(site);
-        expect_uses(site, &profile, 1);
-        for (int i = 0; i < 4; i++)
-            misuse_site(site, pool);
-        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
-        assert_int_equal(samples_of(site), 1);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- threads ----------------------------------------------------------------------------- */
 
 enum { THREADS = 8 };
@@ -465,7 +406,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_window_closes_by_itself_after_so_many_uses),
     cmocka_unit_test(a_scope_that_outlasts_its_window_is_not_counted),
     cmocka_unit_test(a_reset_closes_the_window_and_forgets),
-    cmocka_unit_test(refused_uses_leave_no_trace_but_use_the_window_up),
     cmocka_unit_test(threads_fill_a_window_exactly),
     cmocka_unit_test(patterns_beyond_the_places_count_as_others),
     cmocka_unit_test(a_scopes_pattern_is_its_set_of_types),

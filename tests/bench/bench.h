@@ -50,8 +50,7 @@ struct bench_case {
     const char *group;
     const char *base; /* ratios are given against this variant and `floor` */
     const bench_sizes *sizes;
-    uint32_t types; /* shelves in use in the pool, where that is the case's subject */
-    uint64_t step;  /* blocks are a multiple of this many operations */
+    uint64_t step;                        /* blocks are a multiple of this many operations */
     const bench_variant *const *variants; /* up to NULL */
 };
 

@@ -59,18 +59,6 @@ static void add_scope4(const char *name, const char *about, size_t least, size_t
     job->variants = scope4_variants;
 }
 
-static void add_types(const bench_sizes *small)
-{
-    for (uint32_t types = 8; types <= BENCH_TYPES_MAX; types *= 2) {
-        char name[NAME_ROOM];
-        snprintf(name, sizeof name, "types-%u", types);
-        bench_case *job = add(name, "types", "2 of N registered types touched, N shelves in use");
-        job->sizes = small;
-        job->types = types;
-        job->variants = bench_types_variants;
-    }
-}
-
 static void add_dispatch_case(const char *name, const char *about, uint64_t step,
                               const bench_variant *const *variants)
 {
@@ -174,7 +162,6 @@ static void make_cases(void)
     const bench_sizes *small = cases[0].sizes;
     add_scope4("scope4-40k", "the same, 36 to 44 KiB each", 36 * KIB, 44 * KIB);
     add_scope4("scope4-640k", "the same, 576 to 704 KiB each", 576 * KIB, 704 * KIB);
-    add_types(small);
     add_nested(small);
     add_programs();
     add_dispatch();

@@ -6,7 +6,6 @@
 #include "bench.h"
 
 enum {
-    BENCH_TYPES_MAX = 256,
     BENCH_NESTED = 8, /* how deep */
     BENCH_MIXED = 4,
     BENCH_PROGRAM_INPUTS = 4,       /* in turn */
@@ -14,7 +13,6 @@ enum {
     BENCH_DISPATCH_RANDOM = 1 << 16 /* more than a branch predictor can remember */
 };
 
-extern const bench_variant *const bench_types_variants[];
 extern const bench_variant *const bench_nested_8_variants[];
 extern const bench_variant *const bench_nested_mixed_variants[];
 extern const bench_variant *const bench_codec_variants[];

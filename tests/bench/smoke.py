@@ -6,8 +6,7 @@ import sys
 
 # All of them run compiled code, or none does.
 COMPILED = {
-    "scope4-small tide-compiled", "scope4-small tide-frame-compiled", "types-8 tide-compiled",
-    "types-256 tide-compiled",
+    "scope4-small tide-compiled", "scope4-small tide-frame-compiled",
 }
 
 def lines(*arguments):

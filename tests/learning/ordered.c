@@ -212,26 +212,6 @@ static void an_order_that_cannot_be_is_refused_with_the_reason(void **state)
     expect_ok(tide_site_compile_now(u.site));
 }
 
-static void what_is_pinned_is_not_ordered(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_I32, TIDE_F64};
-    set("break_even", 1);
-    use u = use_of("ordered: pinned before", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
-    expect_ok(tide_site_declare(u.site, types, 2));
-    settle(); /* it is wanted, and does not pay */
-    uint64_t ordered = learned().ordered;
-    expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL));
-    set("break_even", 0);
-    settle();
-    assert_int_equal(learned().ordered, ordered);
-    assert_string_equal(info_of(u.site).reason_code, "pinned");
-    expect_ok(tide_site_unpin(u.site));
-    settle();
-    expect_code_for(u.site, types, 2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,7 +224,6 @@ int main(void)
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),
         LEARNING_TEST(an_order_that_cannot_be_is_refused_with_the_reason),
-        LEARNING_TEST(what_is_pinned_is_not_ordered),
     };
     return cmocka_run_group_tests_name("learning: ordered", tests, learning_make_pool,
                                        learning_drop_pool);
