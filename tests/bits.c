@@ -62,25 +62,6 @@ static void ones_and_zeros_right_to_the_last_word_whatever_was_there(const scene
     form_repeat(s->form, s->pool, 3, fill_bits, NULL);
 }
 
-static void fill_a_hundred(tide_pool *pool, void *state)
-{
-    (void)state;
-    uint64_t *words = tide_ones_type(pool, TIDE_BIT, 100);
-    assert_int_equal(words[1], mask_of(100, 1));
-    expect_bytes(words + 2, 8 * (WORDS - 2), 9);
-}
-
-/* 100 bits are two words: what lies behind them in a larger slot is not theirs. */
-static void filling_stops_at_the_last_word(const scene *s)
-{
-    if (s->kind->check != TIDE_CHECK_NONE)
-        return; /* poisoned meanwhile */
-    uint64_t *words = tide_acquire_bits(s->pool, 64 * WORDS);
-    fill_bytes(words + 2, 8 * (WORDS - 2), 9);
-    expect_ok(tide_pool_reset(s->pool));
-    form_run(s->form, s->pool, fill_a_hundred, NULL);
-}
-
 static void a_hundred_bits_are_packed(void **state)
 {
     (void)state;
@@ -247,7 +228,6 @@ static void counting_looks_at_no_bit_beyond_the_length(void **state)
 
 static const form_case cases[] = {
     CASE(ones_and_zeros_right_to_the_last_word_whatever_was_there),
-    CASE_SLOTS(filling_stops_at_the_last_word),
     CASE(more_bits_than_there_can_be_are_refused),
     CASE(arrays_of_bits_have_any_number_of_dimensions),
     CASE(views_of_bits_begin_with_a_word),

@@ -227,24 +227,6 @@ static void under_pressure_steps_give_back_what_nobody_uses(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* Without a group that says so the machine does. */
-static void under_pressure_who_wants_more_looks_by_itself(void **state)
-{
-    (void)state;
-    tide_pool *idle = pool_of(TIDE_CHECK_NONE), *pool = pool_of(TIDE_CHECK_NONE);
-    tide_buffers *buffers = cache_something(idle);
-    write_file("/proc/pressure/memory", SHORT);
-    uint8_t *live = take(pool, TIDE_U8, 33 * MIB, 5);
-    assert_int_equal(stats_of(idle).bytes_held, 2 * MIB);
-    take(pool, TIDE_I16, MIB, 6);
-    assert_int_equal(stats_of(idle).bytes_held, 0);
-    expect_bytes(live, 33 * MIB, 5);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-    expect_ok(tide_pool_destroy(idle));
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
 static void locked_down_no_file_is_read(void **state)
 {
     (void)state;
@@ -266,8 +248,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(beyond_high_goes_what_nobody_uses_and_nothing_is_refused,
                                     set_up, tear_down),
     cmocka_unit_test_setup_teardown(under_pressure_steps_give_back_what_nobody_uses, set_up,
-                                    tear_down),
-    cmocka_unit_test_setup_teardown(under_pressure_who_wants_more_looks_by_itself, set_up,
                                     tear_down),
     cmocka_unit_test_setup_teardown(locked_down_no_file_is_read, set_up, tear_down),
 };

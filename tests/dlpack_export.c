@@ -305,28 +305,6 @@ static void it_outlives_the_pool(void **state)
     }
 }
 
-/* What a consumer holds does not count against the limit; what would come back has to fit. Once nothing is
- * live, what the other type keeps makes room. */
-static void pinned_memory_returns_only_within_the_limit(void **state)
-{
-    (void)state;
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 4096});
-    tide_dl_managed *held = export_array(pool, TAKE(pool, TIDE_U8, 4096));
-    assert_int_equal(stats_of(pool).bytes_held, 0);
-    assert_int_equal(stats_of(pool).bytes_exported, 4096);
-    TAKE(pool, TIDE_I8, 4096);
-    give_back(held);
-    tide_pool_statistics before = stats_of(pool);
-    assert_int_equal(before.bytes_held, 4096);
-    assert_null(tide_acquire(pool, uint8_t, 1));
-    expect_error(TIDE_ERROR_LIMIT, "4096");
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_reset(pool));
-    assert_non_null(tide_acquire(pool, uint8_t, 1));
-    assert_true(stats_of(pool).bytes_held <= 4096);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- refused ---- */
 
 static void keep_headers(tide_pool *pool, void *state)
@@ -427,7 +405,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(every_type_has_its_name_in_dlpack),
     cmocka_unit_test(the_layout_is_that_of_the_specification),
     cmocka_unit_test(it_outlives_the_pool),
-    cmocka_unit_test(pinned_memory_returns_only_within_the_limit),
     cmocka_unit_test(a_rewound_view_of_a_live_array_is_refused),
     cmocka_unit_test(a_guarded_array_stays_with_its_scope),
 };

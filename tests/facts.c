@@ -105,42 +105,6 @@ static void a_pool_is_seen_as_its_owner_sees_it(void **state)
     assert_int_equal(gone.count, 0);
 }
 
-/* The visitor holds no lock: it makes and ends pools, and starts a thread that does. */
-static void *make_a_pool(void *unused)
-{
-    return tide_pool_local() != NULL ? unused : NULL;
-}
-
-static bool use_the_library(const tide_pool_information *pool, void *user)
-{
-    pthread_t thread;
-    void *result = NULL;
-    (void)pool;
-    ++*(int *)user;
-    tide_pool *made = tide_pool_create(NULL);
-    assert_non_null(made);
-    assert_int_equal(pthread_create(&thread, NULL, make_a_pool, user), 0);
-    assert_int_equal(pthread_join(thread, &result), 0);
-    assert_ptr_equal(result, user);
-    assert_int_equal(tide_pool_destroy(made), TIDE_OK);
-    return *(int *)user < 2;
-}
-
-static void visitors_may_do_what_they_like(void **state)
-{
-    (void)state;
-    tide_pool *pools[5];
-    int visits = 0;
-    for (size_t i = 0; i < 5; i++)
-        assert_non_null(pools[i] = tide_pool_create(NULL));
-    assert_int_equal(tide_pool_each(use_the_library, &visits), TIDE_OK);
-    assert_int_equal(visits, 2); /* it said that this is enough */
-    for (size_t i = 0; i < 5; i++)
-        assert_int_equal(tide_pool_destroy(pools[i]), TIDE_OK);
-    assert_int_equal(tide_pool_each(NULL, NULL), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_buffers_each(NULL, NULL), TIDE_ERROR_ARGUMENT);
-}
-
 static void a_pool_is_asked_by_its_id(void **state)
 {
     (void)state;
@@ -311,7 +275,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_is_seen_as_its_owner_sees_it),
-        cmocka_unit_test(visitors_may_do_what_they_like),
         cmocka_unit_test(a_pool_is_asked_by_its_id),
         cmocka_unit_test(pools_are_listed_while_their_owners_work),
         cmocka_unit_test(buffers_are_seen_as_their_statistics),

@@ -189,24 +189,6 @@ static void every_alignment_is_guarded(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void large_arrays_are_guarded(void **state)
-{
-    (void)state;
-    tide_pool *pool = guarded_pool(1, 1024);
-    const size_t n = (size_t)8 << 20;
-    for (int i = 0; i < 20; i++) { /* 64 MiB each: the quarantine keeps addresses, not memory */
-        tide_mark mark = tide_checkpoint(pool);
-        double *data = tide_acquire(pool, double, n);
-        assert_non_null(data);
-        for (size_t at = 0; at < n; at += n / 8)
-            data[at] = 1;
-        assert_false(reachable(data + n));
-        expect_ok(tide_rewind(pool, mark));
-        assert_false(reachable(data) || reachable(data + n / 2) || reachable(data + n - 1));
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void the_bytes_limit_holds_for_guarded_arrays(void **state)
 {
     (void)state;
@@ -459,7 +441,6 @@ int main(void)
         TEST(a_scope_left_by_longjmp_is_put_out_of_reach),
         TEST(arrays_end_at_a_page),
         TEST(every_alignment_is_guarded),
-        TEST(large_arrays_are_guarded),
         TEST(the_bytes_limit_holds_for_guarded_arrays),
         TEST(a_changed_byte_in_the_gap_is_found),
         TEST(one_in_n_is_guarded_and_the_others_use_their_memory_again),

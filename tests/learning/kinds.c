@@ -357,22 +357,6 @@ static void a_method_that_was_replaced_is_the_one_called(void **state)
     expect_executed(&u, 100);
 }
 
-static void a_site_of_two_generic_functions_stays_general(void **state)
-{
-    (void)state;
-    use a = use_of("kinds: two generics", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64), b = a;
-    b.generic = tide_generic_create("kinds: the other");
-    expect_ok(tide_generic_add(b.generic, TIDE_F64, add_ten));
-    for (unsigned i = 0; i < 1000; i++) {
-        assert_int_equal(dispatch_once(a.site, i % 2 ? a.generic : b.generic, TIDE_F64),
-                         i % 2 ? 1 : 10);
-        if (i % 100 == 99)
-            settle();
-    }
-    assert_int_equal(tier_of(a.site), TIDE_TIER_FULL);
-    assert_non_null(strstr(reason_of(a.site), "generic function differs"));
-}
-
 static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
 {
     (void)state;
@@ -413,7 +397,6 @@ int main(void)
         LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
         LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
         LEARNING_TEST(a_method_that_was_replaced_is_the_one_called),
-        LEARNING_TEST(a_site_of_two_generic_functions_stays_general),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
         LEARNING_TEST(a_dispatch_without_a_method_says_so),
     };
