@@ -59,7 +59,7 @@ static void scope_end(struct calls *before)
     calls.top = before->top;
 }
 
-#define SCOPE                 __attribute__((cleanup(scope_end))) struct calls scope_here = calls
+#define SCOPE                 __attribute__((cleanup(scope_end), unused)) struct calls scope_here = calls
 #define ACQUIRE(T, n)         take((n) * sizeof(T))
 #define ACQUIRE_TYPE(type, n) take((n)*tide_type_size(type))
 
