@@ -212,7 +212,8 @@ static tide_status modules_launch(tide_kernels_language language, void *kernel,
 static tide_frame_result modules_help(const tide_frame_work *work)
 {
     tide_device *device = work->device;
-    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0 || !tide_table_possible(work))
+    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0 || device->methods->load == NULL ||
+        !tide_table_possible(work))
         return TIDE_FRAME_ABSENT;
     unit *u = modules_unit_of(device);
     state idle = IDLE;

@@ -36,7 +36,7 @@ typedef struct tide_fork_handlers {
     void (*child)(void);   /* innermost first: what it calls may take locks of inner ranks */
 } tide_fork_handlers;
 
-/* When the library is attached (jit/attach.c), or before the lock is first taken, if that is
+/* When the library is attached (jit/ring.c), or before the lock is first taken, if that is
  * earlier; again changes nothing. Not later: a fork that is under way has passed the rank by, and
  * its child would find the lock taken. Any thread, with any lock held. The handlers must stay where
  * they are. */
