@@ -35,6 +35,7 @@ def free_port():
 
 def end(processes):
     """Asks them to end, and waits: a worker tells the store what it has seen as it exits."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # nobody is left behind
     for one in processes:
         one.terminate()
     for one in processes:
@@ -42,6 +43,7 @@ def end(processes):
             one.wait(timeout=60)
         one.kill()
         one.wait()
+    signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
@@ -192,7 +194,7 @@ def main():
         return 77
     with tempfile.TemporaryFile() as LOG, redis(given.store) as store:
         try:
-            was_cold = learn(given.workers, given.partitions, store)
+            was_cold = learn(given.workers, given.partitions, store) or given.store is not None
             return 0 if start_warm(given.workers, given.partitions, store) and was_cold else 1
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt):

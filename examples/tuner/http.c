@@ -229,7 +229,7 @@ static enum MHD_Result http_put_setting(http_request *request)
     json_t *worker = json_object_get(request->body, "worker");
     json_t *list = json_is_number(value) ? workers_seen() : NULL;
     size_t i;
-    int done = 0;
+    int done = 0, asked = 0;
     char error[200] = "no worker";
     json_array_foreach(list, i, facts)
     {
@@ -239,15 +239,21 @@ static enum MHD_Result http_put_setting(http_request *request)
             continue;
         json_t *order =
             json_pack("{s:s, s:s, s:O}", "do", "set", "key", request->rest, "value", value);
+        json_t *entry = json_pack("{s:O, s:O, s:s, s:s}", "worker", pid, "request", order,
+                                  "verdict", "ordered", "why", "a client asked for it");
         json_t *answer = workers_ask((pid_t)json_integer_value(pid), order, error, &gone);
+        asked++;
         done += answer != NULL;
+        if (answer != NULL)
+            journal_add(json_incref(entry));
+        json_decref(entry);
         json_decref(answer);
     }
     json_decref(list);
     if (!json_is_number(value))
         return http_problem(request, 400, "\"value\" is no number");
     return done > 0 ? http_json(request, 200, json_pack("{s:i}", "workers", done))
-                    : http_problem(request, 422, error);
+                    : http_problem(request, asked > 0 ? 422 : 404, error);
 }
 
 static enum MHD_Result http_put_profile(http_request *request)

@@ -81,12 +81,18 @@ static bool main_make_token(char out[65])
 {
     unsigned char bytes[16];
     const char *given = getenv("TUNER_TOKEN");
-    snprintf(out, 65, "%s", given != NULL ? given : "");
+    int length = snprintf(out, 65, "%s", given != NULL ? given : "");
     unsetenv("TUNER_TOKEN");
-    if (out[0] != '\0')
-        return true;
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    if (length > 64) {
+        fprintf(stderr, "tuner: TUNER_TOKEN has %d bytes, limit 64\n", length);
         return false;
+    }
+    if (length > 0)
+        return true;
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {
+        perror("tuner: no token can be drawn");
+        return false;
+    }
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(out + 2 * i, 3, "%02x", bytes[i]);
     return true;
@@ -142,7 +148,8 @@ int main(int count, char **args)
         main_table,
         main_take,
         "[COMMAND...]",
-        "Tunes programs that listen (TIDEPOOL_LISTEN=1), and starts each COMMAND as one.\vWho "
+        "Tunes programs that listen (TIDEPOOL_LISTEN=1), and starts each COMMAND as one "
+        "(one program: env A=1 ./prog).\vWho "
         "changes "
         "something wants the token, which is printed; TUNER_TOKEN in the environment sets it.",
         NULL,
@@ -158,7 +165,9 @@ int main(int count, char **args)
     sigaddset(&ends, SIGTERM);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     unsetenv("TIDEPOOL_LISTEN"); /* the service is no worker */
-    if (!main_make_token(token) || !profile_start(options.profile)) {
+    if (!main_make_token(token))
+        return 1;
+    if (!profile_start(options.profile)) {
         fprintf(stderr, "tuner: %s\n", tide_error_message());
         return 1;
     }

@@ -36,8 +36,9 @@ bool profile_start(const char *path)
     return unlink(copy) == 0 || errno == ENOENT;
 }
 
-/* Loads what all workers have learned, merged by the library. False: they have none. */
-static bool profile_load_learned(void)
+/* Loads what all workers have learned, merged by the library: of two that set a knob the first stands.
+ * `own`: without what they have loaded themselves. False: they have none. */
+static bool profile_load_learned(bool own)
 {
     json_t *list = workers_seen(), *facts;
     char error[200];
@@ -45,8 +46,9 @@ static bool profile_load_learned(void)
     bool gone, some = false;
     json_array_foreach(list, i, facts)
     {
-        json_t *answer = workers_ask((pid_t)json_integer_value(json_object_get(facts, "pid")),
-                                     json_pack("{s:s}", "get", "profile"), error, &gone);
+        json_t *answer =
+            workers_ask((pid_t)json_integer_value(json_object_get(facts, "pid")),
+                        json_pack("{s:s, s:b}", "get", "profile", "own", own), error, &gone);
         const char *text = json_string_value(json_object_get(answer, "profile"));
         some = (text != NULL && tide_profile_read(text, strlen(text), some) == TIDE_OK) || some;
         json_decref(answer);
@@ -66,7 +68,7 @@ char *profile_learned(void)
         free(profile_text);
         profile_text = NULL;
         profile_time = now.tv_sec;
-        FILE *out = profile_load_learned() ? open_memstream(&profile_text, &length) : NULL;
+        FILE *out = profile_load_learned(false) ? open_memstream(&profile_text, &length) : NULL;
         bool good = out != NULL && tide_profile_write(out) == TIDE_OK;
         if (out != NULL && (fclose(out) != 0 || !good)) {
             free(profile_text);
@@ -88,9 +90,11 @@ bool profile_put(const char *bytes, size_t count)
     return good;
 }
 
+/* What this session has learned comes first, then what the file had. */
 bool profile_stop(void)
 {
     free(profile_text);
-    return profile_path == NULL || profile_is_put || !profile_load_learned() ||
-           tide_profile_save(profile_path) == TIDE_OK;
+    return profile_path == NULL || profile_is_put || !profile_load_learned(true) ||
+           ((access(profile_path, F_OK) != 0 || tide_profile_merge(profile_path) == TIDE_OK) &&
+            tide_profile_save(profile_path) == TIDE_OK);
 }

@@ -114,7 +114,8 @@ json_t *workers_ask(pid_t pid, json_t *request, char error[200], bool *gone)
     else {
         answer = workers_exchange(number, request);
         close(number);
-        snprintf(error, 200, "no answer");
+        if (answer == NULL)
+            snprintf(error, 200, "no answer");
     }
     json_decref(request);
     const char *refused = json_string_value(json_object_get(answer, "error"));
@@ -137,6 +138,8 @@ static void workers_add_entries(json_t *out, const json_t *facts, const char *me
     json_array_foreach(json_object_get(facts, member), i, one)
     {
         const json_t *name = json_object_get(one, key);
+        if (!json_is_object(one))
+            continue;
         json_t *copy = json_copy(one);
         json_object_set_new(
             copy, "id",

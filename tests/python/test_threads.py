@@ -114,9 +114,15 @@ import numpy, tidepool.numpy
 import beside
 class Kept: pass
 assert isinstance(pickle.loads(pickle.dumps(Kept())), __main__.Kept) and __name__ == "__main__"
+class Noted: x: int
+assert Noted.__annotations__ == {"x": int}  # the source's own `from __future__`, none of others
 def work(): print(tidepool.numpy.holds(numpy.empty(1 << 17)), *sys.argv[1:], pathlib.Path(__file__).name)
 work()
-threading.Thread(target=work).start()
+def late():
+    threading.main_thread().join()
+    pickle.dumps(Kept())
+    work()
+threading.Thread(target=late).start()
 sys.exit(7)
 """
 

@@ -21,7 +21,7 @@ def run_script(path: str) -> None:
     """In a module `__main__` of its own, which stays: threads and pickles of the program look for it."""
     try:
         with io.open_code(os.path.abspath(path)) as file:
-            code = compile(file.read(), path, "exec")
+            code = compile(file.read(), path, "exec", dont_inherit=True)
     except OSError as error:
         print(f"python -m tidepool: cannot read {path!r}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
@@ -40,8 +40,10 @@ def main(words: list[str]) -> None:
         sys.exit(0 if words in (["-h"], ["--help"]) else 2)
     sys.argv = program
     numpy.use(all_threads=True)
-    if module:
-        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    if module:  # in a `__main__` that stays, as `python -m` has it; runpy.run_module would take it away at the end
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        sys.modules["__main__"].__dict__["__builtins__"] = builtins
+        runpy._run_module_as_main(program[0])  # type: ignore[attr-defined]
     else:
         run_script(program[0])
 
