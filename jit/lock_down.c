@@ -13,12 +13,15 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/limit.h"
 
 tide_status tide_lock_down(void)
 {
     tide_attach();
     TIDE_FORWARD(tide_registry_admit("tide_lock_down"));
+    tide_limit_look_first();
     tide_setting_set(TIDE_SETTING_locked, 1);
+    tide_limit_await_lookers();
     TIDE_FORWARD(tide_listen_end());
     tide_background_end();
     tide_round_lock();

@@ -197,6 +197,36 @@ static void beyond_high_goes_what_nobody_uses_and_nothing_is_refused(void **stat
     expect_ok(tide_pool_destroy(idle));
 }
 
+/* The pool that wants the memory has some itself that nobody uses. */
+static void beyond_high_the_own_pool_goes_first(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    use_and_free(pool, 4 * MIB);
+    write_file("/proc/self/cgroup", "0::/\n");
+    write_bytes("/sys/fs/cgroup/memory.high", limits().bytes_held - MIB);
+    look();
+    take(pool, TIDE_F64, 2 * MIB / 8, 3);
+    assert_true(stats_of(pool).bytes_held < 3 * MIB);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* As in a process whose descriptors are all in use, or that has changed its root. */
+static void what_cannot_be_read_changes_nothing(void **state)
+{
+    (void)state;
+    char path[sizeof root + 64];
+    write_file("/proc/self/cgroup", "0::/\n");
+    write_file("/sys/fs/cgroup/memory.max", "80000000\n");
+    look();
+    assert_int_equal(limits().hard_bytes, 80000000);
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    assert_int_equal(unlink(path), 0);
+    look();
+    assert_int_equal(limits().hard_bytes, 80000000);
+}
+
 /* ---- pressure ---- */
 
 static tide_buffers *cache_something(tide_pool *pool)
@@ -247,6 +277,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(beyond_max_memory_is_refused, set_up, tear_down),
     cmocka_unit_test_setup_teardown(beyond_high_goes_what_nobody_uses_and_nothing_is_refused,
                                     set_up, tear_down),
+    cmocka_unit_test_setup_teardown(beyond_high_the_own_pool_goes_first, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_cannot_be_read_changes_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(under_pressure_steps_give_back_what_nobody_uses, set_up,
                                     tear_down),
     cmocka_unit_test_setup_teardown(locked_down_no_file_is_read, set_up, tear_down),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/facts.h>
@@ -200,6 +201,48 @@ static void facts_say_who(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* Libraries of coroutines put an address that is none where their functions would return to, so nobody may
+ * look at what is there. */
+#if defined(__x86_64__)
+
+enum { STACK = 256 << 10 };
+static ucontext_t thread_itself, coroutine;
+static tide_pool *coroutine_pool;
+
+static void coroutine_run(void)
+{
+    take_there(coroutine_pool, 8 << 20, 1);
+    swapcontext(&coroutine, &thread_itself);
+}
+
+static void coroutines_are_told_without_a_stack(void **state)
+{
+    static _Alignas(64) char stack[STACK];
+    (void)state;
+    if (under_sanitizer() || under_valgrind())
+        skip(); /* which want to be told of other stacks */
+    coroutine_pool = tide_pool_create(NULL);
+    assert_non_null(coroutine_pool);
+    double before = sums_of("take_there", TIDE_I16).taken_bytes;
+    assert_int_equal(getcontext(&coroutine), 0);
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = STACK;
+    makecontext(&coroutine, coroutine_run, 0);
+    *(uintptr_t *)coroutine.uc_mcontext.gregs[REG_RSP] = 0xdeaddeaddeaddeadu;
+    assert_int_equal(swapcontext(&thread_itself, &coroutine), 0);
+    assert_true(sums_of("take_there", TIDE_I16).taken_bytes >= before + (8 << 20));
+    expect_ok(tide_pool_reset(coroutine_pool));
+    expect_ok(tide_pool_destroy(coroutine_pool));
+}
+
+#else
+static void coroutines_are_told_without_a_stack(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +254,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(buffers_are_told_by_their_stack, each_set_up,
                                         each_tear_down),
         cmocka_unit_test_setup_teardown(threads_lose_nothing, each_set_up, each_tear_down),
+        cmocka_unit_test_setup_teardown(coroutines_are_told_without_a_stack, each_set_up,
+                                        each_tear_down),
         cmocka_unit_test_setup_teardown(facts_say_who, each_set_up, each_tear_down),
     };
     return cmocka_run_group_tests_name("samples", tests, NULL, NULL);

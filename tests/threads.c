@@ -197,8 +197,6 @@ static void threads_work_side_by_side(void **state)
     assert_true(tide_site_count() <= sites + 17);
 }
 
-static volatile bool stop_pinning;
-
 /* ---- foreign threads ---- */
 
 struct intruder {

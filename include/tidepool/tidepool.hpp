@@ -218,6 +218,13 @@ class pool
         if (pool_ == nullptr)
             raise_error();
     }
+    /* C's own options, filled in one by one. */
+    template <class Options, std::enable_if_t<std::is_same_v<Options, tide_pool_options>, int> = 0>
+    explicit pool(const Options &given) : pool_(tide_pool_create(&given))
+    {
+        if (pool_ == nullptr)
+            raise_error();
+    }
     pool(pool &&other) noexcept : pool_(std::exchange(other.pool_, nullptr))
     {
     }

@@ -16,6 +16,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/pool/core.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
@@ -114,8 +115,9 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
 
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
+    enum { POOLS_AT_ONCE = 128 }; /* whose counts are read for a site in a round, on the average */
     tide_learned *plan = request_wanted(site, round);
-    if (plan == NULL)
+    if (plan == NULL || round % (tide_pools_count() / POOLS_AT_ONCE + 1) != 0)
         return;
     tide_pays_count(site->record->learner);
     tide_pays_offer(plan);

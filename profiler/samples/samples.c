@@ -5,8 +5,10 @@
  * Whoever gives memory back asks the second without the lock, as in runtime/buffers/store/address.h:
  * its entry, if there is one, stands at the address's place or behind it, before the next that is
  * empty, from before the memory was handed out until now. */
+#define _GNU_SOURCE
 #include "profiler/samples/samples.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unwind.h>
@@ -74,6 +76,28 @@ typedef struct sample_walk {
     const void **frames;
     int count;
 } sample_walk;
+
+/* Is the caller on the stack that the system gave its thread? Those of coroutines and of signal handlers
+ * may end in what no unwinder knows. The system is asked once a thread, and not after lock-down. */
+static bool samples_on_own_stack(void)
+{
+    static _Thread_local uintptr_t low, high; /* high 0: not asked */
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    pthread_attr_t attributes;
+    void *start;
+    size_t bytes;
+    if (high == 0 && !tide_locked_down()) {
+        high = 1;
+        if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+            if (pthread_attr_getstack(&attributes, &start, &bytes) == 0) {
+                low = (uintptr_t)start;
+                high = low + bytes;
+            }
+            (void)pthread_attr_destroy(&attributes);
+        }
+    }
+    return low <= here && here < high;
+}
 
 static _Unwind_Reason_Code samples_step(struct _Unwind_Context *context, void *user)
 {
@@ -191,7 +215,8 @@ static void samples_take(const void *data, size_t bytes, tide_type type, tide_pl
     double every = tide_constant_get(TIDE_CONSTANT_sample_bytes);
     double pieces = 1 / samples_probability((double)bytes / every);
     tide_lock_assert_none();
-    (void)_Unwind_Backtrace(samples_step, &walk);
+    if (samples_on_own_stack())
+        (void)_Unwind_Backtrace(samples_step, &walk);
     tide_lock_take(&samples_lock);
     uint32_t number = samples_place(frames, type, at);
     if (number == PLACES) {

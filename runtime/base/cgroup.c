@@ -22,17 +22,20 @@
 
 const char *_Atomic tide_cgroup_root = "";
 
-/* The beginning of a file, as a text. False: there is none. */
+/* The beginning of a file, as a text. False: there is none, or, where errno changes, it cannot be read. */
 static bool cgroup_text(const char *folder, const char *name, char *text, size_t room)
 {
     char path[PATH_MAX];
+    int error = errno;
     int length = snprintf(path, sizeof path, "%s%s/%s", tide_cgroup_root, folder, name);
     tide_assert(room > 0);
     if (length < 0 || (size_t)length >= sizeof path)
         return false;
     int from = open(path, O_RDONLY | O_CLOEXEC);
-    if (from < 0)
+    if (from < 0) {
+        errno = errno == ENOENT || errno == ENOTDIR ? error : errno;
         return false;
+    }
     size_t got = 0;
     ssize_t more;
     while (got + 1 < room && (more = read(from, text + got, room - 1 - got)) > 0)
@@ -116,18 +119,22 @@ static void cgroup_line(char *line, tide_cgroup *out, bool *told)
     }
 }
 
-void tide_cgroup_read(tide_cgroup *out)
+bool tide_cgroup_read(tide_cgroup *out)
 {
     enum { LINES = 8192 };
     char text[LINES], *rest = NULL;
     int error = errno;
     bool told = false;
     *out = (tide_cgroup){.max = SIZE_MAX, .high = SIZE_MAX};
-    if (cgroup_text("/proc/self", "cgroup", text, sizeof text))
+    errno = 0;
+    bool found = cgroup_text("/proc/self", "cgroup", text, sizeof text);
+    if (found)
         for (char *line = strtok_r(text, "\n", &rest); line != NULL;
              line = strtok_r(NULL, "\n", &rest))
             cgroup_line(line, out, &told);
+    found = found && errno == 0;
     if (!told)
         (void)cgroup_stalled("/proc/pressure", "memory", &out->stalled);
     errno = error;
+    return found;
 }

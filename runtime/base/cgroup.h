@@ -3,6 +3,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_CGROUP_H
 #define TIDEPOOL_RUNTIME_BASE_CGROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct tide_cgroup {
@@ -13,7 +14,7 @@ typedef struct tide_cgroup {
 } tide_cgroup;
 
 /* Reads files of /proc and /sys/fs/cgroup, where the groups are usually mounted. Without them there
- * is no limit. errno stays. */
-void tide_cgroup_read(tide_cgroup *out);
+ * is no limit. False: some could not be read (no descriptor is free; another root). errno stays. */
+bool tide_cgroup_read(tide_cgroup *out);
 
 #endif

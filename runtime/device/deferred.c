@@ -70,6 +70,9 @@ static bool deferred_is_over(tide_device *device, tide_deferred *one, patience h
         return true;
     if (one->mark == NULL && one->stream != TIDE_STREAM_GONE && how != CLOSE)
         one->mark = device->methods->mark(device, one->stream);
+    if (one->mark == NULL && how == CLOSE && one->stream != TIDE_STREAM_GONE)
+        return device->methods->wait(device, one->stream) == TIDE_OK ||
+               device->methods->wait(device, one->stream) != TIDE_ERROR_STATE;
     if (one->mark == NULL && how == CLOSE) /* an error may pass; nobody waits again */
         return device->methods->wait_all(device) == TIDE_OK ||
                device->methods->wait_all(device) != TIDE_ERROR_STATE;

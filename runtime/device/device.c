@@ -16,10 +16,12 @@
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/deferred.h"
+#include "runtime/device/gate.h"
 
 /* Every device ever opened except the host, one of each name. Guarded by the registry; never freed.
  *
@@ -49,8 +51,12 @@ static tide_status device_begin_turn(const char *call)
         return tide_fail(TIDE_ERROR_STATE, call,
                          "this thread is opening or closing a device: a driver's code cannot");
     tide_lock_assert_none();
-    while (!device_try_turn())
+    while (!device_try_turn()) {
+        if (tide_exit_begun() || tide_driver_exiting(TIDE_DRIVER_CUDA) ||
+            tide_driver_exiting(TIDE_DRIVER_OPENCL)) /* whose turn it is may never come back */
+            return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
         usleep(200);
+    }
     device_in_turn = true;
     return TIDE_OK;
 }

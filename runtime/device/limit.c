@@ -2,6 +2,8 @@
 /* How much memory of the host the process holds, and how much it may. */
 #include "runtime/device/limit.h"
 
+#include <sched.h>
+
 #include "runtime/base/assert.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/error.h"
@@ -34,24 +36,46 @@ enum {
 /* What a look has found (max 0: nobody has looked), and what has gone on since. All atomic. */
 static size_t group_max, group_high = SIZE_MAX, group_taken;
 static uint64_t group_rounds;
+static uint32_t group_looking; /* threads that may be at the files */
 
 static bool group_is_asked(void)
 {
     return tide_setting_get(TIDE_SETTING_process_limit) < 0;
 }
 
-/* Looks once more. Is memory short? After lock-down what was found last stays. */
-static bool group_look(void)
+/* Where the files cannot be read, what was found last stays. Is memory short? */
+static bool group_read(void)
 {
     tide_cgroup found;
-    if (tide_locked_down())
-        return false;
-    tide_cgroup_read(&found);
-    __atomic_store_n(&group_max, found.max, __ATOMIC_RELAXED);
-    __atomic_store_n(&group_high, found.high, __ATOMIC_RELAXED);
+    bool known = tide_cgroup_read(&found);
+    if (known || __atomic_load_n(&group_max, __ATOMIC_RELAXED) == 0) {
+        __atomic_store_n(&group_max, found.max, __ATOMIC_RELAXED);
+        __atomic_store_n(&group_high, found.high, __ATOMIC_RELAXED);
+    }
     __atomic_store_n(&group_taken, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&group_rounds, 0, __ATOMIC_RELAXED);
     return found.stalled >= tide_constant_get(TIDE_CONSTANT_pressure);
+}
+
+/* Looks once more. After lock-down what was found last stays, and lock-down waits for who looks. */
+static bool group_look(void)
+{
+    __atomic_fetch_add(&group_looking, 1, __ATOMIC_SEQ_CST);
+    bool tight = !tide_locked_down() && group_read();
+    __atomic_fetch_sub(&group_looking, 1, __ATOMIC_SEQ_CST);
+    return tight;
+}
+
+void tide_limit_look_first(void)
+{
+    if (group_is_asked())
+        (void)group_read();
+}
+
+void tide_limit_await_lookers(void)
+{
+    while (__atomic_load_n(&group_looking, __ATOMIC_SEQ_CST) != 0)
+        sched_yield();
 }
 
 static size_t group_most(void)
@@ -146,11 +170,18 @@ void tide_limit_give(size_t bytes)
     (void)before;
 }
 
-/* What is missing below memory.high. */
+/* By how much memory.high would be passed. */
 static size_t group_missing(size_t bytes)
 {
-    size_t high = __atomic_load_n(&group_high, __ATOMIC_RELAXED);
-    return group_is_asked() ? limit_missing(tide_limit_held(), bytes, high) : 0;
+    size_t high = __atomic_load_n(&group_high, __ATOMIC_RELAXED), held = tide_limit_held();
+    if (!group_is_asked() || high == SIZE_MAX || held > SIZE_MAX - bytes)
+        return 0;
+    return held + bytes > high ? held + bytes - high : 0;
+}
+
+size_t tide_limit_beyond_group(size_t bytes)
+{
+    return limit_asking ? 0 : group_missing(bytes);
 }
 
 static bool group_look_is_due(void)

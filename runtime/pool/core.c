@@ -23,6 +23,7 @@ int tide_checked_pools;
 
 static tide_pool *core_all_pools;   /* guarded by the registry */
 static uint64_t core_pools_created; /* guarded likewise */
+static uint32_t core_pools_count;   /* guarded likewise */
 
 void tide_pool_enlist(tide_pool *pool)
 {
@@ -34,6 +35,7 @@ void tide_pool_enlist(tide_pool *pool)
     if (core_all_pools != NULL)
         core_all_pools->core->list.link = &pool->core->list.next;
     core_all_pools = pool;
+    core_pools_count++;
     tide_registry_unlock();
 }
 
@@ -45,7 +47,15 @@ void tide_pool_delist(tide_pool *pool)
     *pool->core->list.link = pool->core->list.next;
     if (pool->core->list.next != NULL)
         pool->core->list.next->core->list.link = pool->core->list.link;
+    tide_assert(core_pools_count > 0);
+    core_pools_count--;
     tide_registry_unlock();
+}
+
+uint32_t tide_pools_count(void)
+{
+    tide_assert(tide_registry_held());
+    return core_pools_count;
 }
 
 void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user)

@@ -315,6 +315,9 @@ void tide_pool_own(tide_pool_core *core);
 void tide_pool_enlist(tide_pool *pool);
 void tide_pool_delist(tide_pool *pool);
 
+/* How many pools there are. Registry locked. */
+uint32_t tide_pools_count(void);
+
 /* Calls visit for every pool of the process, with the registry locked. */
 void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user);
 

@@ -214,11 +214,15 @@ static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *w
     return TIDE_OK;
 }
 
-/* The program may have memory to give before the process holds more than its soft limit. */
+/* The program may have memory to give before the process holds more than its soft limit. Beyond what a
+ * control group wants it to hold, the pool's own goes first. */
 static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
 {
     if (want->device != &tide_device_host || !tide_limit_asks(want->bytes))
         return;
+    size_t beyond = tide_limit_beyond_group(want->bytes);
+    if (beyond != 0 && want->slot != NULL)
+        (void)tide_pool_press(pool, want->row, want->slot, beyond);
     tide_shut was = tide_pool_shut(pool);
     tide_limit_ask(want->bytes);
     tide_pool_open_again(pool, was);

@@ -218,8 +218,13 @@ void tide_pool_press_idle(tide_pool *pool)
 {
     if (tide_pool_owner(pool->core) != tide_os_thread())
         (void)press_other(pool, SIZE_MAX);
-    else if (tide_at_root(pool)) /* its owner steps, and opens no scope in it */
-        (void)press_own(pool, SIZE_MAX);
+}
+
+bool tide_pool_is_own_and_idle(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    return tide_pool_owner(core) == tide_os_thread() && tide_at_root(pool) && press_may(core) &&
+           !core->working && !core->shut && core->capture == NULL;
 }
 
 /* ---- who holds how much -------------------------------------------------------------------- */

@@ -47,8 +47,10 @@ size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t b
 size_t tide_pools_press(tide_device *device, size_t bytes);
 void tide_pools_tell(const tide_device *device, char *text, size_t room);
 
-/* Gives back all free slots of a pool whose owner is idle, or is the calling thread, at the root.
- * Registry locked. */
+/* Gives back all free slots of a pool whose owner, another thread, is idle. Registry locked. */
 void tide_pool_press_idle(tide_pool *pool);
+
+/* May the calling thread, its owner, trim it with the registry locked? */
+bool tide_pool_is_own_and_idle(const tide_pool *pool);
 
 #endif

@@ -218,7 +218,11 @@ void tide_request_lately(tide_pool *pool, uint32_t requests)
     tide_pool_requests *own = &pool->core->requests;
     uint32_t waiting = requests & __atomic_load_n(&own->asked, __ATOMIC_RELAXED);
     own->unserved = (waiting & TIDE_REQUEST_TRIM_UNUSED) != 0 ? own->unserved + 1 : 0;
-    if (own->unserved >= tide_setting_get(TIDE_SETTING_trim_after)) {
+    bool due = own->unserved >= tide_setting_get(TIDE_SETTING_trim_after);
+    if (due && tide_pool_is_own_and_idle(pool)) {
+        tide_pool_trim_lately(
+            pool, TIDE_REQUEST_TRIM_UNUSED); /* its owner steps, and opens no scope in it */
+    } else if (due) {
         own->unserved = 0;
         tide_pool_press_idle(pool);
     }
