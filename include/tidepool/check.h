@@ -50,7 +50,7 @@ TIDE_API bool tide_escape_check(const void *pointer);
  * with the function? These are those that bear the function's name, one inside the other on later
  * and later lines, and those inside the last that a longjmp skipped. A mark, a skipped scope of
  * another function, or a second scope on one line ends the search. Where the function has none
- * open, and in a visitor of tide_site_each, it is the innermost scope. */
+ * open, nothing ends with it: true. (In a visitor of tide_site_each the same is said.) */
 TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
                                 uint32_t line);
 

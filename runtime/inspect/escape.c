@@ -32,24 +32,31 @@ static bool escape_slot_holds(const tide_row *row, const tide_slot *slot,
            (const void *)slot->array == pointer;
 }
 
+/* Of an instance of a template __func__ has the name alone, and __builtin_FUNCTION its arguments, too. */
+static bool escape_is_same_name(const char *one, const char *other)
+{
+    size_t length = strcspn(one, "<");
+    return length == strcspn(other, "<") && strncmp(one, other, length) == 0;
+}
+
 /* Is that level a scope of the function which returns? A place without a file is a mark's. */
 static bool escape_is_of(const tide_open_level *open, const tide_place *returning)
 {
     const tide_place *place = &open->place;
     if (place->file == NULL || returning->file == NULL || !tide_place_is_loaded(place))
         return false;
-    return strcmp(place->function, returning->function) == 0 &&
+    return escape_is_same_name(place->function, returning->function) &&
            strcmp(place->file, returning->file) == 0;
 }
 
 /* The level from which on all ends: the innermost one, or the oldest that this call of the
- * returning function opened. Scopes that stand in each other stand on later and later lines; where
+ * returning function opened; UINT32_MAX: it has none open. Scopes that stand in each other stand on later and later lines; where
  * the line does not grow, the function was called by itself. */
 static uint32_t escape_first_to_end(const tide_pool *pool, const tide_place *returning)
 {
     const tide_levels *levels = &pool->core->levels;
     uint32_t i = levels->count, line = UINT32_MAX;
-    uint32_t first = tide_level(pool->tag);
+    uint32_t first = returning->file == NULL ? tide_level(pool->tag) : UINT32_MAX;
     while (i > 0 && !escape_is_of(&levels->open[i - 1], returning))
         i--;
     for (; i > 0 && escape_is_of(&levels->open[i - 1], returning); i--) {
@@ -58,7 +65,7 @@ static uint32_t escape_first_to_end(const tide_pool *pool, const tide_place *ret
         line = levels->open[i - 1].place.line;
         first = tide_level(levels->open[i - 1].tag);
     }
-    tide_assert(first > 1 && first <= tide_level(pool->tag));
+    tide_assert(first > 1 && (first <= tide_level(pool->tag) || first == UINT32_MAX));
     return first;
 }
 
@@ -119,9 +126,11 @@ static bool escape_check(const void *pointer, tide_place returning)
     tide_assert(query.row != NULL && query.record != NULL && query.record->live);
     tide_report(TIDE_REPORT_ESCAPE,
                 "escape: a pointer to an array of %zu %.60s leaves the scope that will rewind "
-                "it in pool '%s'\n  acquired  %s",
+                "it in pool '%s'\n  acquired  %s%s%s",
                 query.record->length, tide_type_facts_of(query.row->type)->name,
-                query.pool->core->name, tide_place_text(query.record->place).text);
+                query.pool->core->name, tide_place_text(query.record->place).text,
+                returning.file != NULL ? "\n  returned  " : "",
+                returning.file != NULL ? tide_place_text(returning).text : "");
     return false;
 }
 
