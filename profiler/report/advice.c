@@ -149,7 +149,9 @@ static void advice_put_words(const tide_advice_list *list, tide_verdict *v)
         due += list->each[i].grade != TIDE_GRADE_NOTE;
     snprintf(head, sizeof head, due == 0 ? "Nothing to do" : "%zu thing%s to do", due,
              due == 1 ? "" : "s");
-    if (v->measured_ns >= 0.995 * v->taken_ns)
+    if (v->capped)
+        snprintf(measured, LONG, ", at most");
+    else if (v->measured_ns >= 0.995 * v->taken_ns)
         snprintf(measured, LONG, ", measured");
     else if (v->measured_ns > 0)
         snprintf(measured, LONG, ", %.0f %% of that measured, the rest by a model",
@@ -178,7 +180,8 @@ void tide_advice_judge(const tide_history *history, const tide_advice_list *list
         out->taken_ns += ns;
         out->measured_ns += tide_value_flag(site->last, "use_measured") ? ns : 0;
     }
-    if (out->taken_ns > out->busy_ns) /* a model may say more than there was */
+    out->capped = out->taken_ns > out->busy_ns; /* what a use takes now may be more than it did */
+    if (out->capped)
         out->taken_ns = out->busy_ns;
     if (out->measured_ns > out->taken_ns)
         out->measured_ns = out->taken_ns;

@@ -68,6 +68,7 @@ typedef struct tide_verdict {
     double busy_ns;               /* of the processor, by the whole program                */
     double malloc_ns;             /* modelled; 0: not known                                */
     size_t uncounted;             /* sites whose uses are more than is told                */
+    bool capped;                  /* taken_ns would be more than busy_ns                   */
     char words[400];              /* all of this in one sentence                           */
 } tide_verdict;
 

@@ -161,7 +161,10 @@ static bool site_advise_types(const site_view *site, tide_advice_list *out)
     tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "types"};
     char words[ADVICE_LIST_BYTES], types[ADVICE_LIST_BYTES], share[64];
     const char *tier = tide_value_text(site->last, "tier");
-    if (site->python || !site_has_typed_form(site) || site->thing->varied ||
+    bool changed =
+        site->thing->varied || /* one look sees the last plan alone, and that one missed */
+        (site->misses > 0 && site->history->last_ns == site->history->first_ns);
+    if (site->python || !site_has_typed_form(site) || changed ||
         site->misses > advice_always_part * site->uses || strcmp(tier, "compiled") == 0 ||
         !site_list_types(json_object_get(site->last, "types"), words, types, sizeof words,
                          strcmp(site->kind, "frame") == 0 ? "n" : NULL))
@@ -195,7 +198,8 @@ static void site_advise_misses(const site_view *site, tide_advice_list *out)
 {
     tide_advice advice = {.grade = TIDE_GRADE_SLOW, .alike = "misses"};
     char share[64];
-    if (site->misses < 100 || site->misses < advice_misses_part * site->uses)
+    if (site->misses < 100 || site->misses < advice_misses_part * site->uses ||
+        json_is_false(json_object_get(site->last, "uses_counted"))) /* then there is no share */
         return;
     site_subject(site, &advice);
     bool both = site->slower_ns > 0 && site->use_ns > 0;

@@ -222,6 +222,7 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     tide_registry_lock();
     tide_buffers_enlist(buffers);
     tide_registry_unlock();
+    TIDE_RINGS_CALL(made);
     return buffers;
 }
 

@@ -74,10 +74,17 @@ def test_a_command_that_fails(command, tmp_path):
         tidepool.report(tmp_path / "page.html")
 
 
-WATCHED = """
+POOL = """
 import os, pathlib, time, tidepool
 with tidepool.Pool("watched").scope("a watched site") as s:
     s.empty(1000)
+"""
+BUFFERS = """
+import os, pathlib, time, numpy, tidepool.numpy
+tidepool.numpy.use()
+numpy.empty(1 << 17)
+"""
+WATCHED = """
 socket = pathlib.Path(os.environ["XDG_RUNTIME_DIR"]) / "tidepool" / f"{os.getpid()}.sock"
 end = time.monotonic() + 200
 while not socket.exists() and time.monotonic() < end:
@@ -88,8 +95,9 @@ print(socket.exists())
 
 @pytest.mark.skipif(not (pathlib.Path(tidepool.__file__).parent / "libtidepool-listen.so").exists(),
                     reason="built without jansson")
-def test_a_program_in_python_listens(tmp_path):
-    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=300,
+@pytest.mark.parametrize("used", [POOL, BUFFERS])
+def test_a_program_in_python_listens(tmp_path, used):
+    done = subprocess.run([sys.executable, "-c", used + WATCHED], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "TIDEPOOL_LISTEN": "1"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
@@ -98,7 +106,7 @@ def test_a_program_in_python_listens(tmp_path):
 def test_a_whole_run_is_recorded(tmp_path):
     """It listens, and its last facts are those of its end."""
     record = tmp_path / "run.rec"
-    done = subprocess.run([COMMAND, "record", "-o", str(record), "--", sys.executable, "-c", WATCHED],
+    done = subprocess.run([COMMAND, "record", "-o", str(record), "--", sys.executable, "-c", POOL + WATCHED],
                           capture_output=True, text=True, timeout=300, env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
