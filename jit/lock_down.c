@@ -13,22 +13,21 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
-#include "runtime/device/limit.h"
+#include "runtime/device/group.h"
 
 tide_status tide_lock_down(void)
 {
     tide_attach();
     TIDE_FORWARD(tide_registry_admit("tide_lock_down"));
-    tide_limit_look_first();
+    tide_group_look_first();
     tide_setting_set(TIDE_SETTING_locked, 1);
-    tide_limit_await_lookers();
     TIDE_FORWARD(tide_listen_end());
     tide_background_end();
     tide_round_lock();
     tide_stager_refuse("the program is locked down");
     tide_round_unlock();
     (void)tide_round_leave();
-    tide_registry_lock(); /* who asks the system about another thread (runtime/pool/press.h) has done so */
+    tide_registry_lock(); /* who asks the system about a thread (runtime/pool/press.h) has done so */
     tide_registry_unlock();
     void *place = tide_os_reserve_closed(1); /* which asks the system once how it counts memory */
     if (place != NULL)

@@ -22,7 +22,7 @@
 #include "profiler/window.h"
 #include "runtime/base/ring.h"
 #include "runtime/device/cuda/cuda.h"
-#include "runtime/device/limit.h"
+#include "runtime/device/group.h"
 
 /* Another driver than the system's, and another compiler: those of a container, say, or of a test. */
 static void ring_set_drivers(void)
@@ -45,7 +45,7 @@ static void ring_attach(void)
     tide_modules_attach();
     tide_window_filled = tide_adapt_filled;
     tide_tune_read_environment();
-    tide_limit_look_first();
+    tide_group_look_first();
     tide_stats_prepare();
 }
 

@@ -212,6 +212,19 @@ static void beyond_high_the_own_pool_goes_first(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* As where the kernel was started without it: a folder can be opened, and not read. */
+static void pressure_that_cannot_be_read_says_nothing(void **state)
+{
+    (void)state;
+    write_file("/proc/self/cgroup", "0::/\n");
+    write_file("/sys/fs/cgroup/memory.pressure/x", "");
+    write_file("/sys/fs/cgroup/memory.max", "80000000\n");
+    look();
+    write_file("/sys/fs/cgroup/memory.max", "90000000\n");
+    look();
+    assert_int_equal(limits().hard_bytes, 90000000);
+}
+
 /* As in a process whose descriptors are all in use, or that has changed its root. */
 static void what_cannot_be_read_changes_nothing(void **state)
 {
@@ -278,6 +291,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(beyond_high_goes_what_nobody_uses_and_nothing_is_refused,
                                     set_up, tear_down),
     cmocka_unit_test_setup_teardown(beyond_high_the_own_pool_goes_first, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(pressure_that_cannot_be_read_says_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_cannot_be_read_changes_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(under_pressure_steps_give_back_what_nobody_uses, set_up,
                                     tear_down),

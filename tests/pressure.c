@@ -215,6 +215,28 @@ static void steady_sizes_are_left_alone(const scene *s)
     assert_int_equal(after.allocations, before.allocations);
 }
 
+static void take_two(tide_pool *pool, void *state)
+{
+    const size_t *sizes = state;
+    take(pool, TIDE_F32, sizes[0], 1);
+    take(pool, TIDE_F32, sizes[1], 2);
+}
+
+/* Else the larger of two slots would be exchanged for the other in each of these rounds. */
+static void sizes_that_differ_little_are_not_exchanged(const scene *s)
+{
+    size_t sizes[2] = {MIB, MIB}, larger[2] = {MIB + MIB / 8, MIB};
+    form_repeat(s->form, s->pool, 2, take_two, sizes);
+    sizes[1] = MIB + MIB / 4;
+    form_repeat(s->form, s->pool, 2, take_two, sizes);
+    form_repeat(s->form, s->pool, 2, take_two, larger);
+    tide_pool_statistics before = stats_of(s->pool);
+    form_repeat(s->form, s->pool, 20, take_two, larger);
+    tide_pool_statistics after = stats_of(s->pool);
+    assert_int_equal(after.exchanges, before.exchanges);
+    assert_int_equal(after.allocations, before.allocations);
+}
+
 /* What a function takes that calls itself with a quarter of the size: each of its slots is large in the
  * outer call and small in the inner ones, in every round. */
 static void take_nested(tide_pool *pool, size_t n)
@@ -444,6 +466,7 @@ static void what_the_stepping_thread_does_not_use_goes_by_age(void **state)
 static const form_case cases[] = {
     CASE_SLOTS(a_large_array_that_moves_is_held_once),
     CASE_SLOTS(steady_sizes_are_left_alone),
+    CASE_SLOTS(sizes_that_differ_little_are_not_exchanged),
     CASE_SLOTS(sizes_that_come_back_in_each_round_are_kept),
 };
 

@@ -35,7 +35,8 @@ def free_port():
 
 def end(processes):
     """Asks them to end, and waits: a worker tells the store what it has seen as it exits."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # nobody is left behind
+    stopped = []
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.append(True))  # later: nobody is left behind
     for one in processes:
         one.terminate()
     for one in processes:
@@ -44,6 +45,8 @@ def end(processes):
         one.kill()
         one.wait()
     signal.signal(signal.SIGINT, before)
+    if stopped:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

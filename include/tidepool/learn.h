@@ -82,8 +82,8 @@ typedef struct tide_event {
 
 /* Sets the function that is called for each event. Events are queued and told in order, by one
  * thread of the program at a time: where one calls tide_step, tide_settle, tide_background_stop or
- * tide_event_deliver, makes a pool, or makes the use that fills a site's window. No lock of the
- * library is held; the handler may call what it likes and leaves pools and scopes as they were.
+ * tide_event_deliver, makes a pool or buffers, or makes the use that fills a site's window. No lock
+ * of the library is held; the handler may call what it likes and leaves pools and scopes as they were.
  * 1024 events wait at most: of more the oldest are not told, but counted
  * (tide_learning_statistics). What waits at a fork only the parent tells, what waits when the
  * process ends nobody. NULL: no function. Any thread.

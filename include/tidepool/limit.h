@@ -14,8 +14,8 @@
  * So it does, all of it, where the kernel says (memory.pressure) that threads waited for memory in a
  * tenth of the last ten seconds or more. The files are read at the first use of memory, then after
  * each 32 MiB that were taken from the system, every 100 calls of tide_step and about once a second
- * by the background thread, if it is there. After lock-down, and where the files cannot be read any more,
- * what was read last holds.
+ * by the background thread, if it is there. After lock-down, and where the files cannot be read any
+ * more, what was read last holds: lock down while no other thread takes memory.
  *
  * A process with several copies of the library has a limit for each. Any thread, all functions. */
 #ifndef TIDEPOOL_LIMIT_H

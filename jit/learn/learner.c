@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes and frees learners and plans, gives plans their code, puts plans in force. What to do with a site is decided elsewhere (jit/learn/force.c). */
+/* Makes and frees learners and plans, gives plans their code, puts plans in force. What to do with a
+ * site is decided elsewhere (jit/learn/force.c). */
 #include "jit/learn/learner.h"
 
 #include <inttypes.h>

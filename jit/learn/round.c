@@ -25,7 +25,7 @@
 #include "runtime/base/settings.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/device/budget.h"
-#include "runtime/device/limit.h"
+#include "runtime/device/group.h"
 #include "runtime/pool/core.h"
 #include "runtime/pool/press.h"
 #include "runtime/pool/request.h"
@@ -160,7 +160,7 @@ static uint32_t round_memory_wanted(void)
 static void round_request_memory(void)
 {
     uint32_t requests = round_memory_wanted();
-    if (tide_limit_is_tight(1)) {
+    if (tide_group_is_tight(1)) {
         requests |= TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED;
         (void)tide_press(&tide_device_host, SIZE_MAX);
     }
@@ -186,7 +186,7 @@ static void round_request_memory_after(uint64_t rounds)
     if (round_period_over(&since_compact, rounds, TIDE_CONSTANT_compact_period))
         due |= TIDE_REQUEST_TRIM_WASTED;
     due &= round_memory_wanted();
-    if (tide_limit_is_tight(rounds)) {
+    if (tide_group_is_tight(rounds)) {
         due |= TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED;
         (void)tide_pools_press(&tide_device_host, SIZE_MAX);
         tide_buffers_trim_quietly();

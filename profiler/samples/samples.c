@@ -77,8 +77,9 @@ typedef struct sample_walk {
     int count;
 } sample_walk;
 
-/* Is the caller on the stack that the system gave its thread? Those of coroutines and of signal handlers
- * may end in what no unwinder knows. The system is asked once a thread, and not after lock-down. */
+/* Is the caller on the stack that the system gave its thread? Those of coroutines and of signal
+ * handlers may end in what no unwinder knows. The system is asked once a thread, and not after
+ * lock-down. */
 static bool samples_on_own_stack(void)
 {
     static _Thread_local uintptr_t low, high; /* high 0: not asked */
@@ -217,6 +218,8 @@ static void samples_take(const void *data, size_t bytes, tide_type type, tide_pl
     tide_lock_assert_none();
     if (samples_on_own_stack())
         (void)_Unwind_Backtrace(samples_step, &walk);
+    else if (at.file == NULL)
+        frames[0] = at.function; /* the code that called, if that is known */
     tide_lock_take(&samples_lock);
     uint32_t number = samples_place(frames, type, at);
     if (number == PLACES) {

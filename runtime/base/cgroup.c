@@ -22,58 +22,62 @@
 
 const char *_Atomic tide_cgroup_root = "";
 
-/* The beginning of a file, as a text. False: there is none, or, where errno changes, it cannot be read. */
-static bool cgroup_text(const char *folder, const char *name, char *text, size_t room)
+typedef enum finding { FOUND, ABSENT, UNREADABLE } finding;
+
+/* The beginning of a file, as a text. */
+static finding cgroup_text(const char *folder, const char *name, char *text, size_t room)
 {
     char path[PATH_MAX];
-    int error = errno;
     int length = snprintf(path, sizeof path, "%s%s/%s", tide_cgroup_root, folder, name);
     tide_assert(room > 0);
     if (length < 0 || (size_t)length >= sizeof path)
-        return false;
+        return ABSENT;
     int from = open(path, O_RDONLY | O_CLOEXEC);
-    if (from < 0) {
-        errno = errno == ENOENT || errno == ENOTDIR ? error : errno;
-        return false;
-    }
+    if (from < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? ABSENT : UNREADABLE;
     size_t got = 0;
-    ssize_t more;
+    ssize_t more = 1;
     while (got + 1 < room && (more = read(from, text + got, room - 1 - got)) > 0)
         got += (size_t)more;
     text[got] = '\0';
     (void)close(from);
-    return got != 0;
+    return more < 0 ? UNREADABLE : FOUND;
 }
 
-/* "max", or version 1's number that is as good as none: no limit. */
-static size_t cgroup_bytes(const char *folder, const char *name)
+/* Lowers the limit to what the file says: nothing by "max", or by version 1's number that is as good
+ * as none. */
+static void cgroup_lower(size_t *limit, const char *folder, const char *name, bool *known)
 {
     char text[32], *end;
-    if (!cgroup_text(folder, name, text, sizeof text))
-        return SIZE_MAX;
+    finding answer = cgroup_text(folder, name, text, sizeof text);
+    *known = *known && answer != UNREADABLE;
+    if (answer != FOUND)
+        return;
     unsigned long long bytes = strtoull(text, &end, 10);
-    return end == text || bytes > SIZE_MAX / 4 ? SIZE_MAX : (size_t)bytes;
+    if (end != text && bytes < SIZE_MAX / 4 && bytes < *limit)
+        *limit = (size_t)bytes;
 }
+
+typedef struct look {
+    tide_cgroup *out;
+    bool known; /* nothing was unreadable that may tell a limit */
+    bool told;  /* pressure is */
+} look;
 
 /* "some avg10=12.34 avg60=…". Whole percents: what stands behind the point has no locale here. */
 static bool cgroup_stalled(const char *folder, const char *name, unsigned *percent)
 {
     static const char before[] = "some avg10=";
     char text[64];
-    if (!cgroup_text(folder, name, text, sizeof text) || strncmp(text, before, strlen(before)) != 0)
+    if (cgroup_text(folder, name, text, sizeof text) != FOUND ||
+        strncmp(text, before, strlen(before)) != 0)
         return false;
     *percent = (unsigned)strtoul(text + strlen(before), NULL, 10);
     return true;
 }
 
-static size_t cgroup_least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* One hierarchy, from the process's own group up to where it is mounted. `told`: pressure is. */
-static void cgroup_walk(const char *mount, const char *path, bool first, tide_cgroup *out,
-                        bool *told)
+/* One hierarchy, from the process's own group up to where it is mounted. */
+static void cgroup_walk(const char *mount, const char *path, bool first, look *at)
 {
     char folder[PATH_MAX];
     int length = snprintf(folder, sizeof folder, "%s%s", mount, path);
@@ -81,12 +85,12 @@ static void cgroup_walk(const char *mount, const char *path, bool first, tide_cg
         return;
     for (char *end = folder + length; end != NULL; end = strrchr(folder + strlen(mount), '/')) {
         *end = '\0';
-        out->max = cgroup_least(
-            out->max, cgroup_bytes(folder, first ? "memory.limit_in_bytes" : "memory.max"));
+        cgroup_lower(&at->out->max, folder, first ? "memory.limit_in_bytes" : "memory.max",
+                     &at->known);
         if (!first)
-            out->high = cgroup_least(out->high, cgroup_bytes(folder, "memory.high"));
-        if (!first && !*told)
-            *told = cgroup_stalled(folder, "memory.pressure", &out->stalled);
+            cgroup_lower(&at->out->high, folder, "memory.high", &at->known);
+        if (!first && !at->told)
+            at->told = cgroup_stalled(folder, "memory.pressure", &at->out->stalled);
     }
 }
 
@@ -101,7 +105,7 @@ static bool cgroup_has_memory(const char *controllers)
 }
 
 /* One line, without its end: the hierarchy's number, its controllers, the path. */
-static void cgroup_line(char *line, tide_cgroup *out, bool *told)
+static void cgroup_line(char *line, look *at)
 {
     char *controllers = strchr(line, ':');
     char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
@@ -112,10 +116,10 @@ static void cgroup_line(char *line, tide_cgroup *out, bool *told)
         path++; /* the mount itself */
     controllers++;
     if (*controllers == '\0') {
-        cgroup_walk("/sys/fs/cgroup", path, false, out, told);
-        cgroup_walk("/sys/fs/cgroup/unified", path, false, out, told);
+        cgroup_walk("/sys/fs/cgroup", path, false, at);
+        cgroup_walk("/sys/fs/cgroup/unified", path, false, at);
     } else if (cgroup_has_memory(controllers)) {
-        cgroup_walk("/sys/fs/cgroup/memory", path, true, out, told);
+        cgroup_walk("/sys/fs/cgroup/memory", path, true, at);
     }
 }
 
@@ -124,17 +128,16 @@ bool tide_cgroup_read(tide_cgroup *out)
     enum { LINES = 8192 };
     char text[LINES], *rest = NULL;
     int error = errno;
-    bool told = false;
+    look at = {.out = out, .known = true};
     *out = (tide_cgroup){.max = SIZE_MAX, .high = SIZE_MAX};
-    errno = 0;
-    bool found = cgroup_text("/proc/self", "cgroup", text, sizeof text);
-    if (found)
-        for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-             line = strtok_r(NULL, "\n", &rest))
-            cgroup_line(line, out, &told);
-    found = found && errno == 0;
-    if (!told)
+    if (cgroup_text("/proc/self", "cgroup", text, sizeof text) != FOUND) {
+        at.known = false;
+        text[0] = '\0';
+    }
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        cgroup_line(line, &at);
+    if (!at.told)
         (void)cgroup_stalled("/proc/pressure", "memory", &out->stalled);
     errno = error;
-    return found;
+    return at.known;
 }

@@ -14,7 +14,7 @@ typedef struct tide_cgroup {
 } tide_cgroup;
 
 /* Reads files of /proc and /sys/fs/cgroup, where the groups are usually mounted. Without them there
- * is no limit. False: some could not be read (no descriptor is free; another root). errno stays. */
+ * is no limit. False: a limit could not be read (no descriptor is free; another root). errno stays. */
 bool tide_cgroup_read(tide_cgroup *out);
 
 #endif

@@ -22,7 +22,8 @@ typedef struct tide_ring {
     /* Something is cached that has to go by age, or is to be looked after in the background. Quick;
      * locks of outer ranks than BACKGROUND may be held. */
     void (*need)(void);
-    /* A pool or an instance of buffers was made: where a thread that is at work may be put to what has to wait for one.
+    /* A pool or an instance of buffers was made: where a thread that is at work may be put to what has
+     * to wait for one.
      * Nothing locked; quick. */
     void (*made)(void);
     /* A scope that is about to end has acquired what its plan did not save, and with it the plan's

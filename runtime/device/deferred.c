@@ -63,6 +63,12 @@ void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *de
     deferred_link(device, deferred, false);
 }
 
+static tide_status deferred_wait(tide_device *device, const tide_deferred *one)
+{
+    return one->stream != TIDE_STREAM_GONE ? device->methods->wait(device, one->stream)
+                                           : device->methods->wait_all(device);
+}
+
 /* Has the stream come past it? */
 static bool deferred_is_over(tide_device *device, tide_deferred *one, patience how)
 {
@@ -70,12 +76,9 @@ static bool deferred_is_over(tide_device *device, tide_deferred *one, patience h
         return true;
     if (one->mark == NULL && one->stream != TIDE_STREAM_GONE && how != CLOSE)
         one->mark = device->methods->mark(device, one->stream);
-    if (one->mark == NULL && how == CLOSE && one->stream != TIDE_STREAM_GONE)
-        return device->methods->wait(device, one->stream) == TIDE_OK ||
-               device->methods->wait(device, one->stream) != TIDE_ERROR_STATE;
     if (one->mark == NULL && how == CLOSE) /* an error may pass; nobody waits again */
-        return device->methods->wait_all(device) == TIDE_OK ||
-               device->methods->wait_all(device) != TIDE_ERROR_STATE;
+        return deferred_wait(device, one) == TIDE_OK ||
+               deferred_wait(device, one) != TIDE_ERROR_STATE;
     if (one->mark == NULL)
         return false;
     return device->methods->mark_done(device, one->mark) ||

@@ -84,7 +84,8 @@ typedef struct tide_device_methods {
     tide_status (*order_both)(tide_device *device, void *one, void *other);
 
     /* The host waits for the stream; for all streams of the device (of OpenCL: for the library's own
-     * queue). The latter ends captures, so it is for a device that is being closed only. NULL: the host. */
+     * queue). The latter ends captures, so it is for a device that is being closed only. NULL: the
+     * host. */
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
@@ -130,9 +131,9 @@ typedef struct tide_device_methods {
      * fails that wants an answer, and nobody knows what the device still does. NULL: never. */
     bool (*exiting)(const tide_device *device);
 
-    /* Gives back what opening took. The tide_device itself stays. NULL: the host, never closed. Once exit has begun `own` and
-     * what it has are left: a thread may be in the driver with them. Else `own` is NULL
-     * afterwards. */
+    /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and what it
+     * has are left: a thread may be in the driver with them. Else `own` is NULL afterwards. NULL: the
+     * host, which is never closed. */
     void (*close)(tide_device *device);
 } tide_device_methods;
 

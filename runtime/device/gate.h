@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* When drivers may be called: not once exit has begun, for they are torn down in no particular order, and not
- * in a child of fork whose parent had used them, for their threads stayed there. */
+/* When drivers may be called: not once exit has begun, for they are torn down in no particular order,
+ * and not in a child of fork whose parent had used them, for their threads stayed there. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_GATE_H
 #define TIDEPOOL_RUNTIME_DEVICE_GATE_H
 

@@ -2,16 +2,14 @@
 /* How much memory of the host the process holds, and how much it may. */
 #include "runtime/device/limit.h"
 
-#include <sched.h>
-
 #include "runtime/base/assert.h"
-#include "runtime/base/cgroup.h"
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
+#include "runtime/device/group.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
 
@@ -23,75 +21,8 @@ static uint64_t limit_asked, limit_refused, limit_pressed;
 static tide_limit_function limit_function;
 static void *limit_user;
 
-static _Thread_local bool
-    limit_asking; /* this thread gives memory back, or has the program do so */
-
-/* ---- control groups ------------------------------------------------------------------------- */
-
-enum {
-    LOOK_BYTES = 32 << 20, /* taken from the system: their pages cost a hundred times a look */
-    LOOK_ROUNDS = 100
-};
-
-/* What a look has found (max 0: nobody has looked), and what has gone on since. All atomic. */
-static size_t group_max, group_high = SIZE_MAX, group_taken;
-static uint64_t group_rounds;
-static uint32_t group_looking; /* threads that may be at the files */
-
-static bool group_is_asked(void)
-{
-    return tide_setting_get(TIDE_SETTING_process_limit) < 0;
-}
-
-/* Where the files cannot be read, what was found last stays. Is memory short? */
-static bool group_read(void)
-{
-    tide_cgroup found;
-    bool known = tide_cgroup_read(&found);
-    if (known || __atomic_load_n(&group_max, __ATOMIC_RELAXED) == 0) {
-        __atomic_store_n(&group_max, found.max, __ATOMIC_RELAXED);
-        __atomic_store_n(&group_high, found.high, __ATOMIC_RELAXED);
-    }
-    __atomic_store_n(&group_taken, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&group_rounds, 0, __ATOMIC_RELAXED);
-    return found.stalled >= tide_constant_get(TIDE_CONSTANT_pressure);
-}
-
-/* Looks once more. After lock-down what was found last stays, and lock-down waits for who looks. */
-static bool group_look(void)
-{
-    __atomic_fetch_add(&group_looking, 1, __ATOMIC_SEQ_CST);
-    bool tight = !tide_locked_down() && group_read();
-    __atomic_fetch_sub(&group_looking, 1, __ATOMIC_SEQ_CST);
-    return tight;
-}
-
-void tide_limit_look_first(void)
-{
-    if (group_is_asked())
-        (void)group_read();
-}
-
-void tide_limit_await_lookers(void)
-{
-    while (__atomic_load_n(&group_looking, __ATOMIC_SEQ_CST) != 0)
-        sched_yield();
-}
-
-static size_t group_most(void)
-{
-    if (__atomic_load_n(&group_max, __ATOMIC_RELAXED) == 0)
-        (void)group_look();
-    size_t most = __atomic_load_n(&group_max, __ATOMIC_RELAXED);
-    return most != 0 ? most : SIZE_MAX;
-}
-
-bool tide_limit_is_tight(uint64_t rounds)
-{
-    return group_is_asked() &&
-           __atomic_add_fetch(&group_rounds, rounds, __ATOMIC_RELAXED) >= LOOK_ROUNDS &&
-           group_look();
-}
+/* This thread gives memory back, or has the program do so. */
+static _Thread_local bool limit_asking;
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
@@ -107,7 +38,7 @@ size_t tide_limit_most(void)
         return bytes;
     double mebibytes = tide_setting_get(TIDE_SETTING_process_limit);
     if (mebibytes < 0)
-        return group_most();
+        return tide_group_max();
     return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
 }
 
@@ -142,8 +73,7 @@ tide_status tide_limit_take(size_t bytes, size_t *now)
     } while (!__atomic_compare_exchange_n(&limit_held, &held, held + bytes, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     tide_assert(bytes <= SIZE_MAX - held);
-    if (group_is_asked())
-        __atomic_fetch_add(&group_taken, bytes, __ATOMIC_RELAXED);
+    tide_group_note_taken(bytes);
     *now = held + bytes;
     return TIDE_OK;
 }
@@ -170,34 +100,24 @@ void tide_limit_give(size_t bytes)
     (void)before;
 }
 
-/* By how much memory.high would be passed. */
-static size_t group_missing(size_t bytes)
+size_t tide_limit_beyond_group(size_t bytes)
 {
-    size_t high = __atomic_load_n(&group_high, __ATOMIC_RELAXED), held = tide_limit_held();
-    if (!group_is_asked() || high == SIZE_MAX || held > SIZE_MAX - bytes)
+    size_t high = tide_group_high(), held = tide_limit_held();
+    if (limit_asking || high == SIZE_MAX || held > SIZE_MAX - bytes)
         return 0;
     return held + bytes > high ? held + bytes - high : 0;
 }
 
-size_t tide_limit_beyond_group(size_t bytes)
+static bool limit_asks_keepers(size_t bytes)
 {
-    return limit_asking ? 0 : group_missing(bytes);
-}
-
-static bool group_look_is_due(void)
-{
-    return group_is_asked() && __atomic_load_n(&group_taken, __ATOMIC_RELAXED) >= LOOK_BYTES;
-}
-
-static bool group_asks(size_t bytes)
-{
-    return group_missing(bytes) != 0 || group_look_is_due();
+    return tide_limit_beyond_group(bytes) != 0 || tide_group_look_is_due();
 }
 
 /* What nobody uses goes back: all of it where threads wait for memory. */
-static void group_relieve(size_t bytes)
+static void limit_ask_keepers(size_t bytes)
 {
-    size_t missing = group_look_is_due() && group_look() ? SIZE_MAX : group_missing(bytes);
+    bool tight = tide_group_look_is_due() && tide_group_look();
+    size_t missing = tight ? SIZE_MAX : tide_limit_beyond_group(bytes);
     if (missing == 0)
         return;
     limit_asking = true; /* hooks of buffers that go may take memory */
@@ -213,7 +133,7 @@ static bool limit_asks_program(size_t bytes)
 
 bool tide_limit_asks(size_t bytes)
 {
-    return !limit_asking && (limit_asks_program(bytes) || group_asks(bytes));
+    return !limit_asking && (limit_asks_program(bytes) || limit_asks_keepers(bytes));
 }
 
 /* True: there is more to give. */
@@ -237,8 +157,7 @@ void tide_limit_ask(size_t bytes)
 {
     if (limit_asking)
         return;
-    if (group_asks(bytes))
-        group_relieve(bytes);
+    limit_ask_keepers(bytes);
     for (int i = 0; i < ASKED_AGAIN_MAX && limit_asks_program(bytes); i++)
         if (!limit_ask_once(bytes))
             return;
@@ -271,7 +190,7 @@ tide_status tide_limit_stats(tide_limit_statistics *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_limit_stats", "the result is NULL");
     size_t hard = tide_limit_most(), soft = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED);
-    size_t high = group_is_asked() ? __atomic_load_n(&group_high, __ATOMIC_RELAXED) : SIZE_MAX;
+    size_t high = tide_group_high();
     if (high < soft || (soft == 0 && high != SIZE_MAX))
         soft = high;
     *out = (tide_limit_statistics){.bytes_held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED),

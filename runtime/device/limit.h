@@ -34,16 +34,8 @@ bool tide_limit_asks(size_t bytes);
 /* Asks them, the program as often as it has more to give. */
 void tide_limit_ask(size_t bytes);
 
-/* By so many bytes the control group's memory.high would be passed; 0: it would not, or is not asked. */
+/* By so many bytes the control group's memory.high would be passed; 0: it would not, or this thread
+ * is giving memory back. */
 size_t tide_limit_beyond_group(size_t bytes);
-
-/* The control groups are read, where process_limit is auto: at the start and before lock-down, for
- * after it nothing is. Then: nobody reads them any more. */
-void tide_limit_look_first(void);
-void tide_limit_await_lookers(void);
-
-/* So many rounds have passed. Do threads wait for memory, as far as the control group says? It is
- * asked now and then, and only where process_limit is auto. */
-bool tide_limit_is_tight(uint64_t rounds);
 
 #endif

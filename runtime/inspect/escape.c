@@ -32,7 +32,7 @@ static bool escape_slot_holds(const tide_row *row, const tide_slot *slot,
            (const void *)slot->array == pointer;
 }
 
-/* Of an instance of a template __func__ has the name alone, and __builtin_FUNCTION its arguments, too. */
+/* Of a template's instance __func__ has the name alone, and __builtin_FUNCTION its arguments, too. */
 static bool escape_is_same_name(const char *one, const char *other)
 {
     size_t length = strcspn(one, "<");
@@ -50,8 +50,8 @@ static bool escape_is_of(const tide_open_level *open, const tide_place *returnin
 }
 
 /* The level from which on all ends: the innermost one, or the oldest that this call of the
- * returning function opened; UINT32_MAX: it has none open. Scopes that stand in each other stand on later and later lines; where
- * the line does not grow, the function was called by itself. */
+ * returning function opened; UINT32_MAX: it has none open. Scopes that stand in each other stand on
+ * later and later lines; where the line does not grow, the function was called by itself. */
 static uint32_t escape_first_to_end(const tide_pool *pool, const tide_place *returning)
 {
     const tide_levels *levels = &pool->core->levels;

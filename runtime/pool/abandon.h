@@ -20,8 +20,8 @@
  *     the tag's epoch kept least.
  *
  * Epochs do not start again from zero, for a block may be as old as it likes. There are 2^40 of
- * them, and room for TIDE_ABANDON_MAX events that rise. What would need one more is refused. So is a level that
- * the rest of a tag cannot count: longjmps may leave open as many as they like. */
+ * them, and room for TIDE_ABANDON_MAX events that rise. What would need one more is refused. So is a
+ * level that the rest of a tag cannot count: longjmps may leave open as many as they like. */
 #ifndef TIDEPOOL_RUNTIME_POOL_ABANDON_H
 #define TIDEPOOL_RUNTIME_POOL_ABANDON_H
 

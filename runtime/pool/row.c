@@ -208,16 +208,27 @@ static bool row_exchanges(const tide_pool_core *core, const tide_slot_request *r
            !request->guarded;
 }
 
+/* Has the slot lately been asked for half as much, or more? */
+static bool row_is_near(const tide_slot_record *record, const tide_slot_request *request)
+{
+    size_t lately = 0;
+    tide_assert(record->peak < request->n);
+    tide_type_bytes(request->facts, record->peak, &lately);
+    return lately >= request->bytes / 2;
+}
+
 /* Exchanges the slot for a free one further along. That is undone with the level it happened in,
  * like all else that the level did. (Else sizes that alternate between two positions would leave the
  * large slot where the small size is asked for next, and would end with two large ones at once.) At
- * the root it is for good. False, no message: there is no such slot, or no room in the log. */
-static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, tide_slot *other)
+ * the root it is for good, and where the slot is nearly large enough: then it would come again in
+ * each round, to save little. False, no message: there is no such slot, or no room in the log. */
+static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, tide_slot *other,
+                         bool for_good)
 {
     tide_pool_core *core = pool->core;
     if (other == NULL)
         return false;
-    if (!tide_at_root(pool)) {
+    if (!for_good && !tide_at_root(pool)) {
         if (pool->log_top == core->log.end && !tide_log_grow(pool))
             return false;
         uint64_t distance = (uint64_t)(other - slot);
@@ -325,7 +336,8 @@ static void row_serve_watched(tide_pool *pool, tide_row *row, tide_slot *slot,
         return;
     }
     record->watched = WATCHED_TIMES;
-    if (row_exchange(pool, row, slot, row_find_smaller(row, slot, request->n, record->bytes)))
+    if (row_exchange(pool, row, slot, row_find_smaller(row, slot, request->n, record->bytes),
+                     false))
         tide_slot_record_of(row, slot)->asked = request->bytes;
     else if (++record->surplus >= SURPLUS_TIMES && row_holds_too_much(row))
         row_shrink(pool, row, slot, request);
@@ -388,7 +400,8 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
         return slot;
     }
     if (row_exchanges(pool->core, request, request->bytes) &&
-        row_exchange(pool, row, slot, row_find_larger(row, slot, request->n))) {
+        row_exchange(pool, row, slot, row_find_larger(row, slot, request->n),
+                     row_is_near(record, request))) {
         tide_slot_record_of(row, slot)->surplus = 0;
         row_note_live(row, slot, request->bytes);
         return slot;

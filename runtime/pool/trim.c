@@ -220,8 +220,8 @@ void tide_request_lately(tide_pool *pool, uint32_t requests)
     own->unserved = (waiting & TIDE_REQUEST_TRIM_UNUSED) != 0 ? own->unserved + 1 : 0;
     bool due = own->unserved >= tide_setting_get(TIDE_SETTING_trim_after);
     if (due && tide_pool_is_own_and_idle(pool)) {
-        tide_pool_trim_lately(
-            pool, TIDE_REQUEST_TRIM_UNUSED); /* its owner steps, and opens no scope in it */
+        /* its owner steps, and opens no scope in it */
+        tide_pool_trim_lately(pool, TIDE_REQUEST_TRIM_UNUSED);
     } else if (due) {
         own->unserved = 0;
         tide_pool_press_idle(pool);

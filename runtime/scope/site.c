@@ -58,8 +58,7 @@ uint64_t tide_site_uses(const tide_site *site)
 }
 
 /* What has no number is not counted, nor is a dispatch, which has no pool: then the least is told
- * that can have been. (That is also one use more for a static site of C++, whose first use comes
- * before its number.) */
+ * that can have been. */
 static void site_tell_uses(const tide_site *site, tide_site_information *out)
 {
     const uint64_t least[] = {out->samples, out->misses, out->runs};
