@@ -103,7 +103,8 @@ HTTP_FILE(http_page_html, TUNER_FOLDER "/page.html");
 HTTP_FILE(http_page_js, TUNER_FOLDER "/page.js");
 HTTP_FILE(http_chart_js, TUNER_CHARTS);
 
-/* The charting library is empty where the service was built without it: then the page has figures only. */
+/* The charting library is empty where the service was built without it: then the page has figures
+ * only. */
 static enum MHD_Result http_get_file(http_request *request)
 {
     static const struct {
@@ -196,7 +197,19 @@ static json_t *http_order(const json_t *body, const char *verb, const char *name
     return request;
 }
 
-/* PID:NAME/VERB; NAME is a site's number or a tunable's name. The worker is asked, and it is noted. */
+/* Has the worker do it, and notes that. NULL: `error` says why it has not. */
+static json_t *http_obey(int pid, json_t *order, char error[200], bool *gone)
+{
+    json_t *entry = json_pack("{s:i, s:O, s:s, s:s}", "worker", pid, "request", order, "verdict",
+                              "ordered", "why", "a client asked for it");
+    json_t *answer = workers_ask(pid, order, error, gone);
+    if (answer != NULL)
+        journal_add(json_incref(entry));
+    json_decref(entry);
+    return answer;
+}
+
+/* PID:NAME/VERB; NAME is a site's number or a tunable's name. */
 static enum MHD_Result http_put_site(http_request *request)
 {
     char name[NAME_ROOM], error[200];
@@ -211,15 +224,9 @@ static enum MHD_Result http_put_site(http_request *request)
     if (order == NULL)
         return http_problem(request, 404,
                             "there is: pin, declare, reset of a site; knob, reset of a tunable");
-    json_t *entry = json_pack("{s:i, s:O, s:s, s:s}", "worker", pid, "request", order, "verdict",
-                              "ordered", "why", "a client asked for it");
-    json_t *answer = workers_ask(pid, order, error, &gone);
-    if (answer == NULL) {
-        json_decref(entry);
-        return http_problem(request, gone ? 404 : 422, error);
-    }
-    journal_add(entry);
-    return http_json(request, 200, answer);
+    json_t *answer = http_obey(pid, order, error, &gone);
+    return answer != NULL ? http_json(request, 200, answer)
+                          : http_problem(request, gone ? 404 : 422, error);
 }
 
 /* Of one worker, or of all. */
@@ -239,14 +246,9 @@ static enum MHD_Result http_put_setting(http_request *request)
             continue;
         json_t *order =
             json_pack("{s:s, s:s, s:O}", "do", "set", "key", request->rest, "value", value);
-        json_t *entry = json_pack("{s:O, s:O, s:s, s:s}", "worker", pid, "request", order,
-                                  "verdict", "ordered", "why", "a client asked for it");
-        json_t *answer = workers_ask((pid_t)json_integer_value(pid), order, error, &gone);
+        json_t *answer = http_obey((int)json_integer_value(pid), order, error, &gone);
         asked++;
         done += answer != NULL;
-        if (answer != NULL)
-            journal_add(json_incref(entry));
-        json_decref(entry);
         json_decref(answer);
     }
     json_decref(list);

@@ -57,7 +57,8 @@ static bool profile_load_learned(bool own)
     return some;
 }
 
-/* Readers need no token: they shall not make the workers write their profiles more than once a second. */
+/* Readers need no token: they shall not make the workers write their profiles more than once a
+ * second. */
 char *profile_learned(void)
 {
     struct timespec now;
