@@ -40,23 +40,10 @@ static json_t *metrics_ask_process(const metrics_job *job, pid_t pid, tool_clien
 /* The youngest process whose program has the name, in place of the one that was asked before. */
 static json_t *metrics_find(metrics_job *job, tool_client *client, int *code)
 {
-    pid_t *list;
-    json_t *facts = NULL;
-    *code = TOOL_NOBODY;
-    for (size_t i = tool_folder_list(job->options.folder, &list); facts == NULL && i > 0; i--) {
-        facts = metrics_ask_process(job, list[i - 1], client, code);
-        if (facts != NULL && strcmp(tide_value_text(facts, "program"), job->program) != 0) {
-            json_decref(facts);
-            facts = NULL;
-        }
-        job->pid = facts != NULL ? list[i - 1] : 0;
-    }
-    free(list);
-    if (facts == NULL) {
-        *code = TOOL_NOBODY;
-        snprintf(client->error, sizeof client->error, "no process that listens runs '%.80s'",
-                 job->program);
-    }
+    json_t *facts;
+    *code = tool_client_find(client, job->program, &job->options, &facts);
+    job->pid = facts != NULL ? client->pid : 0;
+    tool_client_close(client);
     return facts;
 }
 
@@ -125,10 +112,12 @@ int tool_metrics(int count, char **args)
     int code = tool_options_read(&count, args, "ltd", 1, 1, &job.options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    if (strspn(args[1], "0123456789") != strlen(args[1]))
+    if (args[1][strspn(args[1], "0123456789")] != '\0')
         job.program = args[1];
-    else if ((job.pid = tool_read_pid(args[1])) < 0)
-        return TOOL_USAGE;
+    else
+        code = tool_process_of(args[1], &job.options, &job.pid);
+    if (code != TOOL_OK)
+        return code;
     if (job.options.listen == NULL)
         return metrics_print(&job);
     job.memory = tide_need(tide_metrics_memory_new());

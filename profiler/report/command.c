@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profiler/record/look.h"
 #include "profiler/record/need.h"
@@ -14,6 +13,7 @@
 #include "profiler/report/page.h"
 #include "profiler/report/pprof.h"
 #include "profiler/tool/clean.h"
+#include "profiler/tool/client.h"
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
@@ -40,10 +40,16 @@ static int report_read(const char *path, tide_history *history, tide_record_outc
     return tool_complain(TOOL_BROKEN, "%.150s: there are no facts in it", path);
 }
 
-/* Digits, and no file of that name. */
+/* A number or a program's name, and no record of that name: a program may stand in this folder. */
 static bool report_is_process(const char *path)
 {
-    return path[0] != 0 && path[strspn(path, "0123456789")] == 0 && access(path, F_OK) != 0;
+    if (strchr(path, '/') != NULL)
+        return false;
+    FILE *file = fopen(path, "re");
+    bool record = file != NULL && getc(file) == '{';
+    if (file != NULL)
+        fclose(file);
+    return path[0] != 0 && !record;
 }
 
 /* Of the documents of one look the first alone: it tells of all since the process began, two would tell
@@ -55,15 +61,29 @@ static bool report_keep_first(tide_record_line what, json_t *line, void *user)
            tide_history_add(what, line, user);
 }
 
-/* Codes as of report_read. */
-static int report_look(const char *pid, const tool_options *options, tide_history *history)
+static int report_process_of(const char *text, const tool_options *options, pid_t *pid)
 {
-    tide_look look = {
-        .pid = tool_read_pid(pid), .folder = options->folder, .timeout_ms = options->timeout_ms};
-    if (look.pid < 0)
-        return TOOL_USAGE;
+    tool_client client;
+    json_t *facts;
+    if (text[strspn(text, "0123456789")] == '\0')
+        return tool_process_of(text, options, pid);
+    int code = tool_client_find(&client, text, options, &facts);
+    *pid = client.pid;
+    json_decref(facts);
+    tool_client_close(&client);
+    return code == TOOL_OK ? code
+                           : tool_complain(code, "%.80s is no record, and %s", text, client.error);
+}
+
+/* Codes as of report_read. */
+static int report_look(const char *process, const tool_options *options, tide_history *history)
+{
+    tide_look look = {.folder = options->folder, .timeout_ms = options->timeout_ms};
+    int code = report_process_of(process, options, &look.pid);
+    if (code != TOOL_OK)
+        return code;
     bool seen = tide_look_once(&look, report_keep_first, history);
-    int code = seen ? TOOL_OK : tool_client_complain(&look.client, look.code);
+    code = seen ? TOOL_OK : tool_client_complain(&look.client, look.code);
     tide_look_end(&look);
     if (!seen)
         tide_history_free(history);

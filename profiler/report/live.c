@@ -79,9 +79,10 @@ int tool_web(int count, char **args)
     int code = tool_options_read(&count, args, "ltd", 1, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
-    pid_t pid = tool_read_pid(args[1]);
-    if (pid < 0)
-        return TOOL_USAGE;
+    pid_t pid;
+    code = tool_process_of(args[1], &options, &pid);
+    if (code != TOOL_OK)
+        return code;
     if (!tide_page_is_built())
         return tool_complain(TOOL_NO,
                              "this tidepool was built without libjs-chart.js, so it makes no page");

@@ -159,10 +159,11 @@ int tool_client_complain(const tool_client *client, int code)
 
 int tool_client_open_named(tool_client *client, const char *text, const tool_options *options)
 {
-    pid_t pid = tool_read_pid(text);
-    if (pid < 0)
-        return TOOL_USAGE;
-    int code = tool_client_open(client, pid, options->folder, options->timeout_ms);
+    pid_t pid;
+    int code = tool_process_of(text, options, &pid);
+    if (code != TOOL_OK)
+        return code;
+    code = tool_client_open(client, pid, options->folder, options->timeout_ms);
     return code == TOOL_OK ? code : tool_client_complain(client, code);
 }
 

@@ -40,6 +40,11 @@ bool tool_process_ended(pid_t pid);
 int tool_client_open(tool_client *client, pid_t pid, const char *folder, int timeout_ms);
 void tool_client_close(tool_client *client);
 
+/* Opens the youngest process of the folder that runs a program of this name, and gives its facts. TOOL_NOBODY
+ * where none does. */
+int tool_client_find(tool_client *client, const char *program, const tool_options *options,
+                     json_t **facts);
+
 /* Sends a request, which gets a line feed. */
 int tool_client_send(tool_client *client, const char *request);
 

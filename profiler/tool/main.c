@@ -33,8 +33,9 @@ static void main_print_usage(FILE *out)
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-8s %-32s %s\n", commands[i].name, commands[i].arguments,
                 commands[i].line);
-    fputs("\n`tidepool COMMAND --help` tells its options. A process listens if it runs with\n"
-          "TIDEPOOL_LISTEN=1, or calls tide_listen.\n\n"
+    fputs("\n`tidepool COMMAND --help` tells its options. PID is the number of a process, or its\n"
+          "program's name: the youngest of that name that listens. A process listens if it runs\n"
+          "with TIDEPOOL_LISTEN=1, or calls tide_listen.\n\n"
           "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 no such process or it does\n"
           "not listen, 4 it ended or its answer cannot be believed.\n",
           out);

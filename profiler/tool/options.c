@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that several commands take. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,16 +124,4 @@ int tool_options_read(int *count, char **args, const char *allowed, int least, i
     memmove(args + 1, args + optind, (size_t)left * sizeof *args);
     *count = left + 1;
     return TOOL_OK;
-}
-
-pid_t tool_read_pid(const char *text)
-{
-    char *end;
-    errno = 0;
-    long pid = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || pid < 1 || pid > INT_MAX) {
-        (void)tool_complain(TOOL_USAGE, "'%.60s' is no number of a process", text);
-        return -1;
-    }
-    return (pid_t)pid;
 }

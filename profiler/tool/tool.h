@@ -56,7 +56,8 @@ int tool_options_read(int *count, char **args, const char *allowed, int least, i
 /* tidepool profile push, pull, watch (profiler/fleet), where there is hiredis. */
 int tool_fleet(int count, char **args, const tool_options *options);
 
-/* A number of a process, or -1 after a complaint. */
-pid_t tool_read_pid(const char *text);
+/* A process by its number, or by the name of its program: of those that listen the youngest (it is asked
+ * what it runs). TOOL_OK, or a code after a complaint. */
+int tool_process_of(const char *text, const tool_options *options, pid_t *pid);
 
 #endif
