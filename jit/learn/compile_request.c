@@ -116,10 +116,14 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
     enum { POOLS_AT_ONCE = 128 }; /* whose counts are read for a site in a round, on the average */
+    tide_learner *learner = site->record->learner;
     tide_learned *plan = request_wanted(site, round);
-    if (plan == NULL || round % (tide_pools_count() / POOLS_AT_ONCE + 1) != 0)
+    if (plan == NULL || round < learner->weigh_round)
         return;
-    tide_pays_count(site->record->learner);
+    uint64_t every = tide_pools_count() / POOLS_AT_ONCE + 1;
+    bool first = learner->weigh_round == 0; /* sites that came together part */
+    learner->weigh_round = round + (first ? learner->number % every : every);
+    tide_pays_count(learner);
     tide_pays_offer(plan);
 }
 

@@ -98,6 +98,7 @@ struct tide_learner {
     uint64_t quiet_since;  /* round in which guards last failed too often, or … */
     uint64_t misses_seen;  /* of the plan in force, when last looked at          */
     uint64_t misses_max;   /* so many more reopen observation                    */
+    uint64_t weigh_round;  /* before this one its uses are not counted again     */
     bool prior;            /* a loaded profile was used                          */
     bool fresh;            /* the window was opened by misses: it alone counts   */
     uint64_t uses_changed; /* of the site, when another plan was last put in force */
