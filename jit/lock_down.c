@@ -19,7 +19,8 @@ tide_status tide_lock_down(void)
 {
     tide_attach();
     TIDE_FORWARD(tide_registry_admit("tide_lock_down"));
-    tide_group_look_first();
+    if (!tide_locked_down())
+        tide_group_look_first();
     tide_setting_set(TIDE_SETTING_locked, 1);
     TIDE_FORWARD(tide_listen_end());
     tide_background_end();

@@ -136,7 +136,10 @@ static const layout layouts[] = {
       {"/sys/fs/cgroup/unified/a/memory.high", "3000000\n"}},
      6500000,
      3000000},
-    {"lines that are none", {{"/proc/self/cgroup", "memory\n4:memory\n:::\n"}}, 0, 0},
+    {"lines that are none",
+     {{"/proc/self/cgroup", "memory\n4:memory\n:::\n"}, {"/sys/fs/cgroup/none", "-"}},
+     0,
+     0},
 };
 
 static void the_least_limit_on_the_path_holds(void **state)
@@ -225,7 +228,8 @@ static void pressure_that_cannot_be_read_says_nothing(void **state)
     assert_int_equal(limits().hard_bytes, 90000000);
 }
 
-/* As in a process whose descriptors are all in use, or that has changed its root. */
+/* As in a process whose descriptors are all in use, or that has changed its root: to a folder without
+ * /proc, or with it alone. */
 static void what_cannot_be_read_changes_nothing(void **state)
 {
     (void)state;
@@ -236,6 +240,10 @@ static void what_cannot_be_read_changes_nothing(void **state)
     assert_int_equal(limits().hard_bytes, 80000000);
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     assert_int_equal(unlink(path), 0);
+    look();
+    assert_int_equal(limits().hard_bytes, 80000000);
+    (void)set_up(NULL);
+    write_file("/proc/self/cgroup", "0::/\n");
     look();
     assert_int_equal(limits().hard_bytes, 80000000);
 }

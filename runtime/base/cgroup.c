@@ -58,6 +58,14 @@ static void cgroup_lower(size_t *limit, const char *folder, const char *name, bo
         *limit = (size_t)bytes;
 }
 
+/* A program that was shut in below a folder of its own (chroot) may have /proc and not this. */
+static bool cgroup_is_mounted(void)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/sys/fs/cgroup", tide_cgroup_root);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
 typedef struct look {
     tide_cgroup *out;
     bool known; /* nothing was unreadable that may tell a limit */
@@ -128,7 +136,7 @@ bool tide_cgroup_read(tide_cgroup *out)
     enum { LINES = 8192 };
     char text[LINES], *rest = NULL;
     int error = errno;
-    look at = {.out = out, .known = true};
+    look at = {.out = out, .known = cgroup_is_mounted()};
     *out = (tide_cgroup){.max = SIZE_MAX, .high = SIZE_MAX};
     if (cgroup_text("/proc/self", "cgroup", text, sizeof text) != FOUND) {
         at.known = false;

@@ -221,7 +221,7 @@ static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
     if (want->device != &tide_device_host || !tide_limit_asks(want->bytes))
         return;
     size_t beyond = tide_limit_beyond_group(want->bytes);
-    if (beyond != 0 && want->slot != NULL)
+    if (beyond != 0 && want->slot != NULL && want->device == pool->core->device)
         (void)tide_pool_press(pool, want->row, want->slot, beyond);
     tide_shut was = tide_pool_shut(pool);
     tide_limit_ask(want->bytes);

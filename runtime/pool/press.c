@@ -148,7 +148,8 @@ PRESS_SAMPLES static void press_set_seized(tide_pool *pool, bool seized)
 static bool press_may(const tide_pool_core *core)
 {
     return core->device == &tide_device_host && core->hook == NULL && core->buffers == NULL &&
-           !core->careful && !core->lost && tide_figure(&core->memory.bytes_held) != 0;
+           !core->careful && !core->lost &&
+           tide_figure(&core->memory.bytes_held) + tide_figure(&core->memory.bytes_exported) != 0;
 }
 
 /* Can the system be asked, and does its answer mean something? */
