@@ -26,6 +26,22 @@ template <class T> const T *same(tide_pool *pool, const T *array)
     TIDE_RETURN(array);
 }
 
+struct inner {
+    static const vertex *find(const vertex *in)
+    {
+        TIDE_RETURN(in);
+    }
+};
+
+/* Which bears its name, and is another. */
+struct outer {
+    static void find(tide_pool *pool)
+    {
+        TIDE_SCOPE(pool);
+        (void)inner::find(tide_acquire(pool, vertex, 5));
+    }
+};
+
 } // namespace
 
 void escape_in_cpp(tide_pool *pool, const char **file, unsigned *line)
@@ -41,4 +57,5 @@ void escape_nothing_in_cpp(tide_pool *pool)
     (void)same(pool, tide_acquire(pool, vertex, 5));
     (void)same(pool, &own);
     (void)same<vertex>(pool, nullptr);
+    outer::find(pool);
 }

@@ -49,7 +49,8 @@ TIDE_API bool tide_escape_check(const void *pointer);
 /* The same for a function that is about to return `pointer`: does it survive all scopes that end
  * with the function? These are those that bear the function's name, one inside the other on later
  * and later lines, and those inside the last that a longjmp skipped. A mark, a skipped scope of
- * another function, or a second scope on one line ends the search. Where the function has none
+ * another function, or a second scope on one line ends the search. (By name and file: a scope of
+ * another function of the same name above it in the same file, which calls it, counts as its own.) Where the function has none
  * open, nothing ends with it: true. (In a visitor of tide_site_each the same is said.) */
 TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
                                 uint32_t line);

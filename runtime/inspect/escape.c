@@ -39,13 +39,15 @@ static bool escape_is_same_name(const char *one, const char *other)
     return length == strcspn(other, "<") && strncmp(one, other, length) == 0;
 }
 
-/* Is that level a scope of the function which returns? A place without a file is a mark's. */
+/* Is that level a scope of the function which returns? A place without a file is a mark's. What is
+ * opened below the line that returns is another function's, of the same name. */
 static bool escape_is_of(const tide_open_level *open, const tide_place *returning)
 {
     const tide_place *place = &open->place;
     if (place->file == NULL || returning->file == NULL || !tide_place_is_loaded(place))
         return false;
-    return escape_is_same_name(place->function, returning->function) &&
+    return place->line <= returning->line &&
+           escape_is_same_name(place->function, returning->function) &&
            strcmp(place->file, returning->file) == 0;
 }
 
