@@ -34,17 +34,21 @@ def free_port():
 
 
 def end(processes):
-    """Asks them to end, and waits: a worker tells the store what it has seen as it exits."""
+    """Asks them to end, and waits: a worker tells the store what it has seen as it exits. Who is asked to end
+    meanwhile does so later, so that nobody is left behind."""
     stopped = []
-    before = signal.signal(signal.SIGINT, lambda *_: stopped.append(True))  # later: nobody is left behind
-    for one in processes:
-        one.terminate()
-    for one in processes:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            one.wait(timeout=60)
-        one.kill()
-        one.wait()
-    signal.signal(signal.SIGINT, before)
+    before = {number: signal.signal(number, lambda *_: stopped.append(True)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for one in processes:
+            one.terminate()
+        for one in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                one.wait(timeout=60)
+            one.kill()
+            one.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if stopped:
         raise KeyboardInterrupt
 
