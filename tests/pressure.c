@@ -237,6 +237,38 @@ static void sizes_that_differ_little_are_not_exchanged(const scene *s)
     assert_int_equal(after.allocations, before.allocations);
 }
 
+static void take_three(tide_pool *pool, void *state)
+{
+    const size_t *sizes = state;
+    for (int i = 0; i < 3; i++)
+        take(pool, TIDE_F32, sizes[i], i + 1);
+}
+
+/* Mixes in which a slot was shrunk and grown, or a slot that is far larger exchanged for good, in each
+ * round. */
+static void mixes_of_sizes_come_to_rest(const scene *s)
+{
+    enum { UNIT = MIB / 16, SCOPES = 3, ROUNDS = 60 };
+    static const size_t mixes[][SCOPES][3] = {{{2, 15, 1}, {1, 7, 1}, {4, 8, 1}},
+                                              {{7, 6, 1}, {7, 16, 1}, {8, 15, 1}},
+                                              {{2, 10, 13}, {5, 4, 16}, {2, 5, 15}}};
+    for (size_t m = 0; m < sizeof mixes / sizeof *mixes; m++) {
+        tide_pool_statistics before = {0};
+        expect_ok(tide_pool_empty(s->pool));
+        for (int round = 0; round < ROUNDS; round++) {
+            if (round == ROUNDS - 10)
+                before = stats_of(s->pool);
+            for (int scope = 0; scope < SCOPES; scope++) {
+                size_t sizes[3];
+                for (int i = 0; i < 3; i++)
+                    sizes[i] = mixes[m][scope][i] * UNIT;
+                form_repeat(s->form, s->pool, 1, take_three, sizes);
+            }
+        }
+        assert_int_equal(stats_of(s->pool).allocations, before.allocations);
+    }
+}
+
 /* What a function takes that calls itself with a quarter of the size: each of its slots is large in the
  * outer call and small in the inner ones, in every round. */
 static void take_nested(tide_pool *pool, size_t n)
@@ -467,6 +499,7 @@ static const form_case cases[] = {
     CASE_SLOTS(a_large_array_that_moves_is_held_once),
     CASE_SLOTS(steady_sizes_are_left_alone),
     CASE_SLOTS(sizes_that_differ_little_are_not_exchanged),
+    CASE_SLOTS(mixes_of_sizes_come_to_rest),
     CASE_SLOTS(sizes_that_come_back_in_each_round_are_kept),
 };
 

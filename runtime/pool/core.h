@@ -72,11 +72,14 @@ typedef struct tide_row {
  * largest request since the last compact, so that a request larger than any before it comes by
  * here and peaks are known without a counter on the fast path; and 0 in a careful pool. */
 typedef struct tide_slot_record {
-    size_t capacity;          /* elements there is memory for                        */
-    size_t bytes;             /* of that memory                                      */
-    size_t peak;              /* largest request since the last compact, in elements */
-    uint8_t watched, surplus; /* runtime/pool/row.c: a large size that moves            */
-    size_t asked;             /* watched: bytes that the last request asked for               */
+    size_t capacity; /* elements there is memory for                        */
+    size_t bytes;    /* of that memory                                      */
+    size_t peak;     /* largest request since the last compact, in elements */
+
+    /* A large size that moves: runtime/pool/row.c. */
+    uint8_t watched, surplus, shrunk;
+    size_t asked; /* watched: bytes that the last request asked for */
+
     uint8_t less;       /* passes in a row that saw less than `recent` asked for (pool/trim.c) */
     size_t recent;      /* largest request lately, in elements, and ...                 */
     size_t since;       /* ... the largest one of these passes                          */

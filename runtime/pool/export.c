@@ -147,6 +147,7 @@ void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     if (exported->captured || __atomic_load_n(&exported->holders, __ATOMIC_ACQUIRE) != 1 ||
         core->memory.bytes_held + exported->bytes > core->memory.limit_bytes) {
         tide_export_drop_of_pool(pool, exported);
+        *record = (tide_slot_record){0}; /* what was asked of it was asked of that memory */
         return;
     }
     slot->data = exported->data;

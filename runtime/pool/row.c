@@ -208,20 +208,23 @@ static bool row_exchanges(const tide_pool_core *core, const tide_slot_request *r
            !request->guarded;
 }
 
-/* Has the slot lately been asked for half as much, or more? */
-static bool row_is_near(const tide_slot_record *record, const tide_slot_request *request)
+/* Has the slot lately been asked for half as much, or more, and has the other not far more? */
+static bool row_is_near(const tide_row *row, const tide_slot *slot, const tide_slot *other,
+                        const tide_slot_request *request)
 {
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t lately = 0;
-    tide_assert(record->peak < request->n);
-    tide_type_bytes(request->facts, record->peak, &lately);
-    return lately >= request->bytes / 2;
+    tide_type_bytes(request->facts, record->peak > record->recent ? record->peak : record->recent,
+                    &lately);
+    return lately >= request->bytes / 2 &&
+           tide_slot_record_of(row, other)->bytes / 2 < request->bytes;
 }
 
 /* Exchanges the slot for a free one further along. That is undone with the level it happened in,
  * like all else that the level did. (Else sizes that alternate between two positions would leave the
  * large slot where the small size is asked for next, and would end with two large ones at once.) At
- * the root it is for good, and where the slot is nearly large enough: then it would come again in
- * each round, to save little. False, no message: there is no such slot, or no room in the log. */
+ * the root it is for good, and where the two are nearly as large: then it would come again in each
+ * round, to save little. False, no message: there is no such slot, or no room in the log. */
 static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, tide_slot *other,
                          bool for_good)
 {
@@ -259,11 +262,11 @@ void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
  *    large size may be asked for next.
  *  - There is none further along, so nobody has needed the memory this time. After SURPLUS_TIMES of
  *    these in a row the slot gets memory of the size asked for, if watched slots hold half as much
- *    again as was ever live in them at once. Else the size does not move: calls that nest use one
- *    slot for large and for small arrays in each round, and need its memory again. The slot is
- *    watched no more.
+ *    again as was ever live in them at once. Else, or where it has got less SHRUNK_TIMES before and
+ *    then more again, the size does not move: calls that nest use one slot for large and for small
+ *    arrays in each round, and need its memory again. The slot is watched no more.
  *  - It is as large as the memory: after WATCHED_TIMES of these in a row it is watched no more. */
-enum { WATCHED_TIMES = 8, SURPLUS_TIMES = 4, WATCH_REACH = 64, SMALL_BYTES = 64 };
+enum { WATCHED_TIMES = 8, SURPLUS_TIMES = 4, SHRUNK_TIMES = 3, WATCH_REACH = 64, SMALL_BYTES = 64 };
 
 static void row_watch(tide_row *row, tide_slot *slot)
 {
@@ -318,8 +321,10 @@ static void row_shrink(tide_pool *pool, tide_row *row, tide_slot *slot,
     tide_failure before;
     exact.shrink = true;
     tide_failure_keep(&before);
+    uint8_t shrunk = tide_slot_record_of(row, slot)->shrunk;
     if (tide_slot_allocate(pool, row, slot, &exact) != TIDE_OK)
         tide_failure_restore(&before); /* the memory there is will do */
+    tide_slot_record_of(row, slot)->shrunk = shrunk + 1;
 }
 
 /* A watched slot that is large enough. */
@@ -339,7 +344,8 @@ static void row_serve_watched(tide_pool *pool, tide_row *row, tide_slot *slot,
     if (row_exchange(pool, row, slot, row_find_smaller(row, slot, request->n, record->bytes),
                      false))
         tide_slot_record_of(row, slot)->asked = request->bytes;
-    else if (++record->surplus >= SURPLUS_TIMES && row_holds_too_much(row))
+    else if (++record->surplus >= SURPLUS_TIMES && record->shrunk < SHRUNK_TIMES &&
+             row_holds_too_much(row))
         row_shrink(pool, row, slot, request);
     else if (record->surplus >= SURPLUS_TIMES)
         record->watched = 0;
@@ -379,8 +385,10 @@ static tide_slot *row_append(tide_pool *pool, tide_row *row, const tide_slot_req
 static tide_slot *row_grow_free(tide_pool *pool, tide_row *row, tide_slot *slot,
                                 const tide_slot_request *request)
 {
+    uint8_t shrunk = tide_slot_record_of(row, slot)->shrunk;
     if (tide_slot_allocate(pool, row, slot, request) != TIDE_OK)
         return NULL;
+    tide_slot_record_of(row, slot)->shrunk = shrunk;
     row_watch_sizes(pool, row, slot, request);
     return slot;
 }
@@ -399,9 +407,11 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
             row_serve_watched(pool, row, slot, request);
         return slot;
     }
-    if (row_exchanges(pool->core, request, request->bytes) &&
-        row_exchange(pool, row, slot, row_find_larger(row, slot, request->n),
-                     row_is_near(record, request))) {
+    tide_slot *larger = row_exchanges(pool->core, request, request->bytes)
+                            ? row_find_larger(row, slot, request->n)
+                            : NULL;
+    if (larger != NULL &&
+        row_exchange(pool, row, slot, larger, row_is_near(row, slot, larger, request))) {
         tide_slot_record_of(row, slot)->surplus = 0;
         row_note_live(row, slot, request->bytes);
         return slot;

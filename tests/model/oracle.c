@@ -438,8 +438,10 @@ static void trade_places(struct oracle *oracle, unsigned type, size_t found, siz
         (row->places[row->live].room + 63) / 64 * 64 < 2 * bytes)
         oracle_wrong(oracle, "%s was exchanged though the next was large enough",
                      model_types[type].name);
-    size_t lately = row->places[row->live].peak;
-    bool for_good = !holds(&row->places[row->live], bytes) && lately >= bytes / 2;
+    const struct place *next = &row->places[row->live];
+    size_t lately = next->peak > next->recent ? next->peak : next->recent;
+    bool near = lately >= bytes / 2 && theirs->records[row->live].bytes / 2 < bytes;
+    bool for_good = !holds(next, bytes) && near;
     oracle->exchanges++;
     if (oracle->level_count > 0 && !for_good && oracle->trade_count < ORACLE_TRADES)
         oracle->trades[oracle->trade_count++] = (struct trade){type, row->live, found};

@@ -317,7 +317,7 @@ void pins_settle(struct oracle *oracle, struct place *place)
         pin->memory.copy = NULL;
         oracle->now.bytes_held += pin->held;
     } else {
-        place->bytes = place->room = 0;
+        place->bytes = place->room = place->peak = place->recent = place->since = place->less = 0;
         oracle->now.slots--;
         oracle->gone++;
     }
