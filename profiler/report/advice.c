@@ -100,32 +100,54 @@ double tide_advice_share(const tide_history *history, double cost_ns)
 
 /* ---- the verdict -------------------------------------------------------------------------- */
 
-/* Of one array, malloc and free, by its bytes: what a loop over four of them took with glibc, by the
- * table of the front page. It is a model: other programs take more or less. */
-static double advice_malloc_ns(double bytes)
+typedef struct advice_arrays {
+    double count, malloc_ns;
+} advice_arrays;
+
+/* That many arrays of `bytes` bytes each: what malloc and free of them take from glibc as it comes. A
+ * loop over four of them, and the pages of large ones, which are mapped anew (both measured:
+ * profiler/README.md). It is a model: other programs take more or less. */
+static void advice_add_arrays(advice_arrays *sum, double count, double bytes)
 {
-    return bytes < 4096 ? 12 : bytes < 262144 ? 60 : 120;
+    double ns = bytes < 4096 ? 12 : bytes < 262144 ? 60 : 120 + bytes / 4096 * 400;
+    if (!(count > 0 && bytes >= 0 && count * ns < 1e30))
+        return; /* nothing that there can have been */
+    sum->count += count;
+    sum->malloc_ns += count * ns;
 }
 
 /* An array that a site acquires within a scope stands in the scope's figures, too; so the larger of
  * both sums is the least there can have been. */
-static double advice_malloc(const tide_history *history)
+static advice_arrays advice_arrays_of_sites(const tide_history *history)
 {
-    double levels = 0, acquires = 0;
+    advice_arrays levels = {0}, acquires = {0};
     for (size_t i = 0; i < history->sites.count; i++) {
         const json_t *site = history->sites.each[i]->last;
         const char *kind = tide_value_text(site, "kind");
         double each = tide_value_number(site, "use_arrays");
         double uses = tide_history_grown(history, history->sites.each[i], "uses");
-        double ns = uses * each * advice_malloc_ns(tide_value_number(site, "use_bytes") / each);
-        if (!(each > 0 && ns > 0 && ns < 1e30))
-            continue;
-        if (strcmp(kind, "scope") == 0 || strcmp(kind, "frame") == 0)
-            levels += ns;
-        else if (strcmp(kind, "dispatch") != 0)
-            acquires += ns;
+        bool level = strcmp(kind, "scope") == 0 || strcmp(kind, "frame") == 0;
+        if (each > 0 && strcmp(kind, "dispatch") != 0)
+            advice_add_arrays(level ? &levels : &acquires, uses * each,
+                              tide_value_number(site, "use_bytes") / each);
     }
-    return levels > acquires ? levels : acquires;
+    return levels.malloc_ns > acquires.malloc_ns ? levels : acquires;
+}
+
+/* Of the host's memory; a device's comes from no malloc. `cached`: how many the caches had. */
+static advice_arrays advice_arrays_of_buffers(const tide_history *history, double *cached)
+{
+    advice_arrays sum = {0};
+    *cached = 0;
+    for (size_t i = 0; i < history->buffers.count; i++) {
+        const tide_thing *buffers = history->buffers.each[i];
+        double hits = tide_history_grown(history, buffers, "hits");
+        double all = hits + tide_history_grown(history, buffers, "misses"), before = sum.count;
+        if (all > 0 && strcmp(tide_value_text(buffers->last, "device"), "host") == 0)
+            advice_add_arrays(&sum, all, tide_history_grown(history, buffers, "asked_bytes") / all);
+        *cached += sum.count > before ? hits : 0;
+    }
+    return sum;
 }
 
 /* "0.02 %"; "less than 0.01 %". */
@@ -138,33 +160,56 @@ static const char *advice_percent(double share, char *out, size_t size)
     return out;
 }
 
+enum { ADVICE_SHORT = 24, ADVICE_LONG = 160 };
+
+/* "the call sites take 2 % of the processor (40 ms of 2 s, measured)" */
+static void advice_put_taken(const tide_verdict *v, char *out, size_t size)
+{
+    char taken[TOOL_TIME_TEXT], busy[TOOL_TIME_TEXT], share[ADVICE_SHORT];
+    char how[ADVICE_LONG] = ", by a model";
+    if (v->capped)
+        snprintf(how, sizeof how, ", at most");
+    else if (v->measured_ns >= 0.995 * v->taken_ns)
+        snprintf(how, sizeof how, "%s", v->taken_ns > 0 ? ", measured" : "");
+    else if (v->measured_ns > 0)
+        snprintf(how, sizeof how, ", %.0f %% of that measured, the rest by a model",
+                 100 * v->measured_ns / v->taken_ns);
+    snprintf(out, size, "the call sites take %s of the processor (%s of %s%s)",
+             advice_percent(v->taken_ns / v->busy_ns, share, sizeof share),
+             tool_time(v->taken_ns, taken), tool_time(v->busy_ns, busy), how);
+}
+
+/* "; 96 % of the arrays came from buffers, 99 % of these from what they had cached" */
+static void advice_put_buffers(const tide_verdict *v, char *out, size_t size)
+{
+    char part[ADVICE_SHORT], cached[ADVICE_SHORT], number[TOOL_COUNT_TEXT];
+    double share = v->buffer_arrays / (v->buffer_arrays + v->scope_arrays);
+    out[0] = 0;
+    if (v->buffer_arrays > 0)
+        snprintf(out, size, "; %s of the arrays (%s) came from buffers, %s of these from the cache",
+                 advice_percent(share, part, sizeof part), tool_count(v->buffer_arrays, number),
+                 advice_percent(v->cached_arrays / v->buffer_arrays, cached, sizeof cached));
+}
+
 static void advice_put_words(const tide_advice_list *list, tide_verdict *v)
 {
-    enum { SHORT = 24, LONG = 120 };
-    char taken[TOOL_TIME_TEXT], busy[TOOL_TIME_TEXT], share[SHORT], other[TOOL_TIME_TEXT],
-        head[SHORT + 8];
-    char measured[LONG] = ", by a model", malloced[LONG] = "", least[LONG] = "";
+    char head[ADVICE_SHORT], taken[ADVICE_LONG], buffers[ADVICE_LONG], other[TOOL_TIME_TEXT];
+    char malloced[ADVICE_LONG] = "", least[ADVICE_LONG] = "";
     size_t due = 0;
     for (size_t i = 0; i < list->worth; i++)
         due += list->each[i].grade != TIDE_GRADE_NOTE;
     snprintf(head, sizeof head, due == 0 ? "Nothing to do" : "%zu thing%s to do", due,
              due == 1 ? "" : "s");
-    if (v->capped)
-        snprintf(measured, LONG, ", at most");
-    else if (v->measured_ns >= 0.995 * v->taken_ns)
-        snprintf(measured, LONG, ", measured");
-    else if (v->measured_ns > 0)
-        snprintf(measured, LONG, ", %.0f %% of that measured, the rest by a model",
-                 100 * v->measured_ns / v->taken_ns);
+    advice_put_taken(v, taken, sizeof taken);
+    advice_put_buffers(v, buffers, sizeof buffers);
     if (v->malloc_ns > 0)
-        snprintf(malloced, LONG, "; the same arrays from malloc would take about %s, by a model",
+        snprintf(malloced, sizeof malloced,
+                 "; the same arrays from malloc would take about %s, by a model",
                  tool_time(v->malloc_ns, other));
     if (v->uncounted != 0)
-        snprintf(least, LONG, "; %zu site%s not counted in full", v->uncounted,
+        snprintf(least, sizeof least, "; %zu site%s not counted in full", v->uncounted,
                  v->uncounted == 1 ? " is" : "s are");
-    TIDE_SAY(v->words, "%s: the call sites take %s of the processor (%s of %s%s)%s%s.", head,
-             advice_percent(v->taken_ns / v->busy_ns, share, SHORT), tool_time(v->taken_ns, taken),
-             tool_time(v->busy_ns, busy), v->taken_ns > 0 ? measured : "", malloced, least);
+    TIDE_SAY(v->words, "%s: %s%s%s%s.", head, taken, buffers, malloced, least);
 }
 
 void tide_advice_judge(const tide_history *history, const tide_advice_list *list, tide_verdict *out)
@@ -185,7 +230,11 @@ void tide_advice_judge(const tide_history *history, const tide_advice_list *list
         out->taken_ns = out->busy_ns;
     if (out->measured_ns > out->taken_ns)
         out->measured_ns = out->taken_ns;
-    out->malloc_ns = advice_malloc(history);
+    advice_arrays sites = advice_arrays_of_sites(history);
+    advice_arrays buffers = advice_arrays_of_buffers(history, &out->cached_arrays);
+    out->scope_arrays = sites.count;
+    out->buffer_arrays = buffers.count;
+    out->malloc_ns = sites.malloc_ns + buffers.malloc_ns;
     tide_assert(out->busy_ns > 0 && out->measured_ns <= out->taken_ns);
     advice_put_words(list, out);
 }

@@ -61,15 +61,18 @@ void tide_advice_put(tide_advice_list *list, const tide_advice *advice);
  * in the time that it lasted. */
 double tide_advice_share(const tide_history *history, double cost_ns);
 
-/* What the record's call sites took of the processor, and what their arrays would have taken from
- * malloc; times of uses in ns. */
+/* What the record's call sites took of the processor, how many arrays came from buffers, and what all
+ * would have taken from malloc; times in ns. */
 typedef struct tide_verdict {
     double taken_ns, measured_ns; /* measured: the part of it at sites whose use was timed */
     double busy_ns;               /* of the processor, by the whole program                */
-    double malloc_ns;             /* modelled; 0: not known                                */
+    double scope_arrays;          /* that sites acquired; modelled, 0: not known           */
+    double buffer_arrays;         /* of host memory, requests to buffers ...               */
+    double cached_arrays;         /* ... and how many of these the caches had              */
+    double malloc_ns;             /* for all these arrays, modelled; 0: not known          */
     size_t uncounted;             /* sites whose uses are more than is told                */
     bool capped;                  /* taken_ns would be more than busy_ns                   */
-    char words[400];              /* all of this in one sentence                           */
+    char words[600];              /* all of this in one sentence                           */
 } tide_verdict;
 
 /* `list` has been made of the same history. */

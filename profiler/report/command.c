@@ -175,6 +175,8 @@ int tool_report(int count, char **args)
                                       : report_read(args[1], &history, &outcome);
     if (code != TOOL_OK)
         return code;
+    if (history.documents == 1)
+        tide_history_begin_with_events(&history);
     if (options.output != NULL || options.json)
         tide_code_make(&history);
     if (options.output != NULL)

@@ -209,6 +209,25 @@ bool tide_history_add(tide_record_line what, json_t *line, void *user)
     return false;
 }
 
+void tide_history_begin_with_events(tide_history *history)
+{
+    tide_assert(history->documents == 1);
+    for (size_t i = 0; i < history->event_count; i++) {
+        uint64_t time_ns = tide_value_count(history->events[i], "time_ns");
+        if (time_ns < history->first_ns)
+            history->first_ns = time_ns;
+    }
+    for (size_t i = 0; i < history->sites.count; i++)
+        history->sites.each[i]->points[0].time_ns = history->first_ns;
+    for (size_t i = 0; i < history->event_count; i++) {
+        uint64_t time_ns = tide_value_count(history->events[i], "time_ns");
+        tide_thing *site =
+            history_find(&history->sites, tide_value_count(history->events[i], "site"));
+        if (site != NULL && time_ns <= history->last_ns)
+            site->points[0].time_ns = time_ns;
+    }
+}
+
 static void history_free_things(tide_things *things)
 {
     for (size_t i = 0; i < things->count; i++) {

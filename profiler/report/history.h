@@ -55,6 +55,10 @@ typedef struct tide_history {
  * process has executed end what was before: its things are other ones, whatever their ids. */
 bool tide_history_add(tide_record_line what, json_t *line, void *user);
 
+/* For a history of one document, which alone tells nothing of the time before it: that begins with the
+ * first event, and a site has had its plan since its last one. */
+void tide_history_begin_with_events(tide_history *history);
+
 void tide_history_free(tide_history *history);
 
 /* From the first document to the last, in ns; at least 1. */

@@ -2,8 +2,11 @@
 /* tidepool sites, pools, buffers, tunables: the lists of a facts document as tables. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "profiler/record/need.h"
+#include "profiler/report/advice.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
@@ -101,6 +104,21 @@ static void lists_show(const json_t *facts, const char *member, bool as_json, co
     json_array_foreach(list, i, one) print(one);
 }
 
+/* What all of it comes to, in one sentence below the list of sites. */
+static void lists_say_verdict(json_t *facts)
+{
+    tide_history history = {0};
+    tide_advice_list *advice = tide_need(malloc(sizeof *advice));
+    tide_verdict verdict;
+    (void)tide_history_add(TIDE_RECORD_FACTS, facts, &history);
+    tide_advice_of(&history, advice);
+    tide_advice_judge(&history, advice, &verdict);
+    puts("");
+    tool_say("%s", verdict.words);
+    tide_history_free(&history);
+    free(advice);
+}
+
 static int lists_run(int count, char **args, const char *member, const char *head,
                      lists_print *print)
 {
@@ -113,6 +131,8 @@ static int lists_run(int count, char **args, const char *member, const char *hea
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     lists_show(facts, member, options.json, head, print);
+    if (!options.json && strcmp(member, "sites") == 0)
+        lists_say_verdict(facts);
     json_decref(facts);
     tool_client_close(&client);
     return code;

@@ -181,12 +181,13 @@ static void memory_is_explained(void **state)
 /* ---- the verdict, and what is worth a line ---- */
 
 /* Two looks, 10 s and 20 s of the processor apart, at these sites; the second one's are grown. */
-static tide_verdict judged(const char *program, const char *sites, tide_advice_list *list)
+static tide_verdict judged_with(const char *program, const char *sites, const char *buffers,
+                                tide_advice_list *list)
 {
     tide_history history = {0};
     tide_verdict verdict;
     add_facts(&history, 0, "[]", "[]", "[]");
-    json_t *facts = facts_at(10, sites, "[]", "[]");
+    json_t *facts = facts_at(10, sites, "[]", buffers);
     json_object_set_new(facts, "program", json_string(program));
     assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
     json_decref(facts);
@@ -194,6 +195,11 @@ static tide_verdict judged(const char *program, const char *sites, tide_advice_l
     tide_advice_judge(&history, list, &verdict);
     tide_history_free(&history);
     return verdict;
+}
+
+static tide_verdict judged(const char *program, const char *sites, tide_advice_list *list)
+{
+    return judged_with(program, sites, "[]", list);
 }
 
 static void the_verdict_says_what_the_sites_took(void **state)
@@ -220,6 +226,33 @@ static void the_verdict_says_what_the_sites_took(void **state)
                                  "in full.");
     v = judged("p", "[{\"id\":1,\"uses\":-5,\"use_ns\":1e308,\"use_arrays\":-1}]", &list);
     assert_true(v.taken_ns == 0 && v.malloc_ns == 0);
+}
+
+#define HOST_BUFFERS \
+    "{\"id\":1,\"device\":\"host\",\"hits\":990,\"misses\":10,\"asked_bytes\":409600000}"
+#define DEVICE_BUFFERS \
+    "{\"id\":2,\"device\":\"cuda:0\",\"hits\":9000,\"misses\":9,\"asked_bytes\":9e9}"
+
+static void the_verdict_says_what_came_from_buffers(void **state)
+{
+    tide_advice_list list;
+    (void)state;
+    tide_verdict v = judged_with("python3", "[]", "[" HOST_BUFFERS "," DEVICE_BUFFERS "]", &list);
+    assert_string_equal(v.words, "Nothing to do: the call sites take 0 % of the processor (0 ns of "
+                                 "20.0 s); 100 % of the arrays (1.00 k) came from buffers, 99 % of "
+                                 "these from the cache; the same arrays from malloc would take "
+                                 "about 40.1 ms, by a model.");
+    v = judged_with("python3",
+                    "[{\"id\":1,\"kind\":\"scope\",\"uses\":500,\"use_ns\":10,\"use_arrays\":6,"
+                    "\"use_bytes\":60}]",
+                    "[" HOST_BUFFERS "]", &list);
+    assert_non_null(strstr(v.words, "; 25 % of the arrays (1.00 k) came from buffers, "));
+    assert_true(v.malloc_ns == 3000 * 12 + 1000 * (120 + 100 * 400));
+    v = judged_with("p", "[]", "[" DEVICE_BUFFERS "]", &list);
+    assert_true(v.buffer_arrays == 0 && v.malloc_ns == 0);
+    v = judged_with("p", "[]", "[{\"id\":1,\"device\":\"host\",\"hits\":1e300,\"asked_bytes\":-1}]",
+                    &list);
+    assert_true(v.buffer_arrays == 0 && v.cached_arrays == 0 && v.malloc_ns == 0);
 }
 
 #define SITE_OF(id, uses)                                           \
@@ -410,6 +443,7 @@ int main(void)
         cmocka_unit_test(misses_and_reasons_are_explained),
         cmocka_unit_test(memory_is_explained),
         cmocka_unit_test(the_verdict_says_what_the_sites_took),
+        cmocka_unit_test(the_verdict_says_what_came_from_buffers),
         cmocka_unit_test(advice_that_saves_little_is_one_line),
         cmocka_unit_test(the_same_advice_is_given_once),
         cmocka_unit_test(a_python_program_is_told_no_macros),

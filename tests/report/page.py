@@ -197,6 +197,20 @@ def narrow(page):
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def one_look(page, facts, events, work):
+    """A page of one document begins with the first event, and draws no memory of the time before."""
+    record, file = work / "one.rec", work / "one.html"
+    record.write_text("".join(json.dumps(line) + "\n" for line in
+                              ({"format": "tidepool-record", "format_version": 1}, *events, facts[-1], {"end": {"exit_status": 0}})))
+    check(subprocess.run([tidepool, "report", record, "-o", file]).returncode == 0, "a page of one look")
+    page.get(file.as_uri())
+    end = page.execute_script("return tidepoolReport.current().duration_ms")
+    check(abs(end - (facts[-1]["time_ns"] - events[0]["time_ns"]) / 1e6) <= .1, f"one look: {end} ms")
+    evaluate = page.find_element(By.ID, "canvas-3")
+    check("compiled, " in hover(page, evaluate, pixel(page, evaluate, end * .9), 60), f"one look: {tip(page)!r}")
+    check(not page.find_element(By.ID, "pools-figure").is_displayed() and page.find_element(By.ID, "one-look").is_displayed(), "no memory over time")
+
+
 def picture(page, path):
     scheme(page, "light")
     page.set_window_size(1400, 1000)
@@ -237,6 +251,7 @@ def main():
         schemes(page)
         narrow(page)
         check(not page.get_log("browser"), f"the console: {page.get_log('browser')}")
+        one_look(page, facts, [l for l in lines if l.get("format") == "tidepool-event"], work)
         hostile(page, work)
     finally:
         page.quit()

@@ -480,10 +480,10 @@
     const most = stackTop(memorySeries(data.pools, poolParts));
     const on = (tier) => data.sites.filter((s) => s.tier === tier).length, learning = data.learning || {};
     $("tiles").replaceChildren(
-      tile("Recorded", ms(data.duration_ms), `${count(data.documents)} looks · ${ms(data.cpu_ms)} of the processor`),
+      tile(data.documents > 1 ? "Recorded" : "From the first event on", ms(data.duration_ms), `${count(data.documents)} look${data.documents > 1 ? "s" : ""} · ${ms(data.cpu_ms)} of the processor`),
       tile("Taken by call sites", percent(data.cpu_ms > 0 ? data.taken_ns / (data.cpu_ms * 1e6) : 0),
         `${ns(data.taken_ns)}, ${data.taken_ns > 0 ? percent(data.measured_ns / data.taken_ns) : "0 %"} of it measured`),
-      tile("The same from malloc", data.malloc_ns > 0 ? "≈ " + ns(data.malloc_ns) : "–", "modelled: 12, 60 or 120 ns an array, by its size"),
+      tile("The same from malloc", data.malloc_ns > 0 ? "≈ " + ns(data.malloc_ns) : "–", "modelled, by the number of arrays and their sizes"),
       tile("Call sites", count(data.sites.length + number(data.left_out.sites)), `${on("compiled")} compiled · ${on("table")} table · ${on("full")} full`),
       tile("Pools held at most", bytes(most), `in ${data.pools.length + number(data.left_out.pools)} pool${data.pools.length === 1 ? "" : "s"}`),
       tile("Compiles", count(learning.compiled), `${ms(number(learning.spent_us) / 1000)} of the processor · ${count(learning.won)} trials won`));
@@ -514,8 +514,10 @@
     drawAdvice();
     drawLegend();
     drawBands();
+    $("one-look").hidden = data.documents > 1;
+    $("pools-figure").hidden = data.documents < 2;
+    $("buffers-figure").hidden = data.documents < 2 || !data.buffers.length;
     drawMemory("pools-chart", data.pools, poolParts, "Bytes that pools hold over time");
-    $("buffers-figure").hidden = !data.buffers.length;
     if (data.buffers.length) drawMemory("buffers-chart", data.buffers, bufferParts, "Bytes of buffers over time");
     drawTable("pools-table", poolColumns, data.pools);
     drawTable("buffers-table", bufferColumns, data.buffers);
