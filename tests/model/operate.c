@@ -291,6 +291,8 @@ static void ask_from(struct machine *machine, struct asking *asking, bool other)
     else
         abort();
     expect(machine, asking->status, TIDE_OK, "a request");
+    if (other) /* whose steps take from a pool that has served none for long, while its owner sleeps */
+        oracle_pressed(&machine->oracle, MODEL_TYPES);
 }
 
 /* From this thread or another, directly or by the library's own rounds. What several rounds in a
