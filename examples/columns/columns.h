@@ -3,12 +3,10 @@
  *
  *   columns_job *job = columns_job_create(columns_table_load(NULL, 1000, &error),
  *                                         columns_default_query, &error);
- *   columns_table *result = columns_run_tide(job, pool, &error); // as often as you like
+ *   columns_table *result = columns_run(job, pool, &error); // as often as you like
  *
  * Every operator takes its temporaries from a Tidepool pool; their types are those of the columns,
- * which the file decides. For comparison the same operators exist with temporaries from a heap and
- * from one region set aside beforehand; the three give identical results. Memory that outlives a run
- * is malloc's; without it the process ends. */
+ * which the file decides. Memory that outlives a run is malloc's; without it the process ends. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -124,20 +122,8 @@ extern const char columns_default_query[]; /* for the elements */
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* Where the two stand-ins have temporaries from. */
-typedef struct columns_source {
-    void *(*allocate)(size_t bytes);
-    void (*release)(void *memory);
-    unsigned char *region; /* aligned to 64 bytes */
-    size_t bytes;
-} columns_source;
-
 /* One run. The pool is left as it was found. The result belongs to the caller; its texts are the
  * job's. NULL with an error: there was no memory for temporaries. */
-columns_table *columns_run_tide(const columns_job *job, tide_pool *pool, columns_error *error);
-columns_table *columns_run_heap(const columns_job *job, const columns_source *from,
-                                columns_error *error);
-columns_table *columns_run_static(const columns_job *job, const columns_source *from,
-                                  columns_error *error);
+columns_table *columns_run(const columns_job *job, tide_pool *pool, columns_error *error);
 
 #endif

@@ -8,7 +8,7 @@
  *     every way out;
  *   - helpers acquire freely: operands() acquires in the scope of whoever called it, of types that
  *     are known only when the query is. */
-#include "temporaries.h"
+#include "columns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static bool operands(run *r, const columns_node *const *nodes, size_t count, con
             out[i].nulls = c->nulls + rows->first;
             continue;
         }
-        out[i].values = acquire_kind(r->pool, n->kind, rows->count);
+        out[i].values = tide_acquire_type(r->pool, columns_type(n->kind), rows->count);
         out[i].nulls = tide_acquire(r->pool, bool, rows->count);
         if (out[i].values == NULL || out[i].nulls == NULL)
             return no_room(r);
@@ -426,9 +426,8 @@ static bool all_batches(run *r)
     return true;
 }
 
-columns_table *RUN(const columns_job *job, RUN_FROM *source, columns_error *error)
+columns_table *columns_run(const columns_job *job, tide_pool *pool, columns_error *error)
 {
-    RUN_POOL(source);
     run r = {.pool = pool, .job = job, .error = error};
     r.result = columns_table_create(job->items);
     for (size_t i = 0; i < job->items; i++)

@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tidepool/buffers.h>
 
 static const char usage[] =
     "columns [OPTION…] FILE.csv [ITEM…]    evaluates expressions over a CSV file (-: stdin)\n"
     "columns [OPTION…] --elements [ITEM…]  the same over the chemical elements\n"
-    "columns                               a job on the elements, then a comparison\n"
+    "columns                               a job on the elements, then the same 40 times more\n"
     "\n"
     "  columns weather.csv 'date, temp_max - temp_min as range where wind > 8'\n"
     "  columns weather.csv weather 'count(*)' 'avg(temp_max)'\n"
@@ -24,14 +23,13 @@ static const char usage[] =
     "  --rows N      shows at most so many rows (20; 0: all)\n"
     "  --csv         writes the result as CSV, all rows\n"
     "  --repeat N    takes the file so many times over\n"
-    "  --compare     then compares where temporaries come from\n"
     "  --trace FILE  writes what is acquired and released, for tidepool-replay\n";
 
 typedef struct options {
     const char *path, *trace;
     char query[4000];
     size_t rows, times;
-    bool elements, csv, compare;
+    bool elements, csv, again;
 } options;
 
 /* ---- the result ----------------------------------------------------------------------------- */
@@ -101,59 +99,24 @@ static void print_columns(const columns_table *t)
     printf("%zu rows\n", t->rows);
 }
 
-/* ---- the comparison ------------------------------------------------------------------------- */
+/* ---- runs ----------------------------------------------------------------------------------- */
 
-enum { WAYS = 3, ROUNDS = 40, REGION = 16 << 20 };
-
-static size_t blocks; /* that malloc was asked for */
-
-static void *count_malloc(size_t bytes)
+/* The same once more, RUNS times: what did the pool take from the system for it? */
+static bool run_again(const columns_job *job, columns_error *error)
 {
-    blocks++;
-    return malloc(bytes);
-}
-
-static columns_table *run(const columns_job *job, int way, tide_pool *pool,
-                          const columns_source *from, columns_error *error)
-{
-    return way == 0   ? columns_run_heap(job, from, error)
-           : way == 1 ? columns_run_static(job, from, error)
-                      : columns_run_tide(job, pool, error);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-/* The ways take turns, so that what else happens on the machine hits all; the best of each counts. */
-static bool compare(const columns_job *job, columns_error *error)
-{
-    static const char *const names[WAYS] = {"malloc", "static", "Tidepool"};
-    double best[WAYS] = {1e30, 1e30, 1e30};
-    tide_pool_statistics stats = {0};
-    tide_pool *pool = tide_pool_create(NULL);
-    const columns_source from = {count_malloc, free, aligned_alloc(64, REGION), REGION};
-    bool good = pool != NULL && from.region != NULL;
-    for (int i = 0; good && i < ROUNDS * WAYS; i++) {
-        double start = now();
-        columns_table *result = run(job, i % WAYS, pool, &from, error);
-        double took = now() - start;
+    enum { RUNS = 40 };
+    tide_pool_statistics first, last;
+    tide_pool *pool = tide_pool_local();
+    bool good = tide_pool_stats(pool, &first) == TIDE_OK;
+    for (int i = 0; good && i < RUNS; i++) {
+        columns_table *result = columns_run(job, pool, error);
         good = result != NULL;
-        best[i % WAYS] = took < best[i % WAYS] ? took : best[i % WAYS];
         columns_table_destroy(result);
     }
-    good = good && tide_pool_stats(pool, &stats) == TIDE_OK;
-    const double allocations[WAYS] = {(double)blocks / ROUNDS, 0,
-                                      (double)stats.allocations / ROUNDS};
-    puts("\ntemporaries  time of a run  to static  allocations a run");
-    for (int way = 0; good && way < WAYS; way++)
-        printf("%-11s  %10.2f ms  %9.3f  %17.1f\n", names[way], best[way], best[way] / best[1],
-               allocations[way]);
-    free(from.region);
-    tide_pool_destroy(pool);
+    if (good && tide_pool_stats(pool, &last) == TIDE_OK)
+        printf("\nTemporaries: %" PRIu64 " allocations in this run, %" PRIu64
+               " in %d runs after it\n",
+               first.allocations, last.allocations - first.allocations, RUNS);
     return good;
 }
 
@@ -171,7 +134,7 @@ static columns_table *run_traced(const columns_job *job, const char *path, colum
         &(tide_pool_options){.name = "traced", .buffers = buffers, .disabled = true});
     snprintf(error->text, sizeof error->text, "%s cannot be written", path);
     if (buffers != NULL && pool != NULL)
-        result = columns_run_tide(job, pool, error);
+        result = columns_run(job, pool, error);
     tide_pool_destroy(pool);
     tide_buffers_destroy(buffers);
     if (trace != NULL && (ferror(trace) | fclose(trace)) != 0) {
@@ -194,10 +157,10 @@ static bool answer(const options *o, columns_table *table, columns_error *error)
     if (job == NULL)
         return false;
     columns_table *result = o->trace != NULL ? run_traced(job, o->trace, error)
-                                             : columns_run_tide(job, tide_pool_local(), error);
+                                             : columns_run(job, tide_pool_local(), error);
     if (result != NULL)
         print_rows(result, o->rows, o->csv);
-    bool good = result != NULL && (!o->compare || compare(job, error));
+    bool good = result != NULL && (!o->again || run_again(job, error));
     columns_table_destroy(result);
     columns_job_destroy(job);
     return good;
@@ -224,8 +187,6 @@ static bool read_arguments(options *o, char **at)
             o->elements = true;
         else if (strcmp(*at, "--csv") == 0)
             o->csv = true;
-        else if (strcmp(*at, "--compare") == 0)
-            o->compare = true;
         else if (takes && (*at)[2] == 't')
             o->trace = value;
         else if (takes)
@@ -243,7 +204,7 @@ int main(int count, char **arguments)
     columns_error error = {"no memory"};
     bool help = count == 2 && strcmp(arguments[1], "--help") == 0;
     if (count == 1) {
-        o.elements = o.compare = true;
+        o.elements = o.again = true;
         o.times = 1000;
         strcpy(o.query, columns_default_query);
         printf("The chemical elements, %zu times over:\n\n%s\n\n", o.times, o.query);
