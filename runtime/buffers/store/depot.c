@@ -14,9 +14,10 @@
 #include "runtime/device/budget.h"
 
 enum {
-    LOOKS_MAX = 64,         /* buffers, the latest first: that is ready, but for pinned memory in
+    LOOKS_MAX = 64,          /* buffers, the latest first: that is ready, but for pinned memory in
                                use, and in a capture. Everybody waits meanwhile */
-    BORROW_FROM = 128 << 10 /* bytes: what smaller ones would save is not worth a look */
+    BORROW_FROM = 128 << 10, /* bytes: what smaller ones would save is not worth a look */
+    CUT_MOST = 8
 };
 
 /* ---- arrays of cached buffers; mutex held --------------------------------------------------- */
@@ -113,47 +114,61 @@ static uint32_t depot_find(tide_buffers *buffers, tide_depot_bucket *depot, unsi
     return slot != TIDE_NO_RECORD ? slot : depot_find_ready(buffers, depot, bucket, want, true);
 }
 
-/* May a buffer be cut to that size? Hooks have been told of the larger one. */
+/* May buffers be cut to that size? Hooks have been told of the larger one. */
 static bool depot_may_cut(const tide_buffers *buffers, unsigned key, size_t bytes)
 {
     return tide_hand_over_device_of(buffers, key) == &tide_device_host && buffers->hook == NULL &&
            !buffers->kept && tide_host_maps(bytes);
 }
 
-/* A buffer of one bucket becomes one of a smaller one. */
-static void depot_cut(tide_buffers *buffers, uint32_t slot, unsigned bucket)
+/* A buffer of one bucket becomes one of a smaller one. Returns what it had: tide_host_cut waits
+ * until the mutex is let go. */
+static size_t depot_cut(tide_buffers *buffers, uint32_t slot, unsigned bucket)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
     size_t had = tide_handle_bytes(record), bytes = tide_bucket_bytes(bucket);
-    tide_assert(!tide_handle_live(record) && bytes >= BORROW_FROM);
+    tide_assert(!tide_handle_live(record) && bytes >= BORROW_FROM && bytes < had);
     if (tide_buffer_poisoned(buffers, record->key))
         tide_shim_release((char *)record->data + bytes, had - bytes);
-    tide_host_cut(record->data, had, bytes);
     buffers->bytes_held -= had - bytes;
     unsigned named = (record->named & TIDE_HANDLE_OTHER_KEY) | bucket;
     __atomic_store_n(&record->named, (uint16_t)named, __ATOMIC_RELAXED);
+    return had;
 }
 
-/* A large request whose own size has nothing cached takes a cached buffer of a larger one, at most
- * twice as large. Else each size would keep the most that it ever needed at once, and sizes seldom
- * need their most at the same time: with 64 buffers of random sizes that is nearly three times of
- * what is live. Where a limit is in force the difference might be what a later request is refused
- * for: there the buffer is cut to its new size, or stays cached, to be given back. */
-static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsigned *bucket)
+/* A large request whose own size has nothing cached takes a cached buffer of a larger one. Else each
+ * size would keep the most that it ever needed at once, and sizes seldom need their most at the same
+ * time: with 64 buffers of random sizes that is nearly three times of what is live.
+ *
+ * The larger one, of `had` bytes, is cut to the size, so that arrays that get smaller hold no more than
+ * they need; one of more than CUT_MOST times the size is not, for a small request would wait long. If
+ * its size is wanted again later, sizes take turns: from then on it is lent whole, to requests of half
+ * its size at least. Where a limit is in force the difference might be what a later request is refused
+ * for: there it is cut, or stays cached, to be given back. */
+static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsigned *bucket,
+                             size_t *had)
 {
     size_t bytes = tide_bucket_bytes(want->bucket);
     uint32_t slot = TIDE_NO_RECORD;
+    tide_depot_bucket *own = tide_depot_at(buffers, want->key, want->bucket);
+    own->cut = own->cut == TIDE_CUT_LATELY ? TIDE_CUT_NO_MORE : own->cut;
+    bool may_cut = depot_may_cut(buffers, want->key, bytes);
     bool limited = tide_budget_limited(tide_hand_over_device_of(buffers, want->key));
-    if (bytes < BORROW_FROM || (limited && !depot_may_cut(buffers, want->key, bytes)))
-        return slot;
     for (unsigned b = want->bucket + 1;
-         slot == TIDE_NO_RECORD && b < TIDE_BUCKETS && tide_bucket_bytes(b) <= 2 * bytes; b++) {
-        slot = depot_find(buffers, tide_depot_at(buffers, want->key, b), b, want);
+         bytes >= BORROW_FROM && slot == TIDE_NO_RECORD && b < TIDE_BUCKETS &&
+         tide_bucket_bytes(b) <= CUT_MOST * bytes;
+         b++) {
+        tide_depot_bucket *depot = tide_depot_at(buffers, want->key, b);
+        bool cuts = may_cut && (limited || depot->cut != TIDE_CUT_NO_MORE);
+        if (!cuts && (limited || tide_bucket_bytes(b) > 2 * bytes))
+            continue;
+        slot = depot_find(buffers, depot, b, want);
         *bucket = b;
-    }
-    if (limited && slot != TIDE_NO_RECORD) {
-        depot_cut(buffers, slot, want->bucket);
-        *bucket = want->bucket;
+        if (cuts && slot != TIDE_NO_RECORD) {
+            depot->cut = depot->cut == TIDE_CUT_NEVER ? TIDE_CUT_LATELY : depot->cut;
+            *had = depot_cut(buffers, slot, want->bucket);
+            *bucket = want->bucket;
+        }
     }
     return slot;
 }
@@ -456,13 +471,14 @@ static uint32_t depot_acquire_cached(tide_buffers *buffers, tide_magazine *magaz
 {
     uint32_t slot = TIDE_NO_RECORD;
     unsigned bucket = want->bucket;
+    size_t had = 0;
     tide_lock_take(&buffers->mutex);
     *made = depot_make_buckets(buffers, want->key);
     if (*made) {
         tide_depot_bucket *depot = tide_depot_at(buffers, want->key, bucket);
         slot = depot_find_cached(buffers, depot_cell_of(buffers, magazine, bucket), depot, want);
         if (slot == TIDE_NO_RECORD)
-            slot = depot_borrow(buffers, want, &bucket);
+            slot = depot_borrow(buffers, want, &bucket, &had);
         depot = tide_depot_at(buffers, want->key, bucket);
         if (slot != TIDE_NO_RECORD) {
             depot->counts.hits++;
@@ -470,6 +486,8 @@ static uint32_t depot_acquire_cached(tide_buffers *buffers, tide_magazine *magaz
         }
     }
     tide_lock_let_go(&buffers->mutex);
+    if (had != 0)
+        tide_host_cut(tide_handle_at(buffers, slot)->data, had, tide_bucket_bytes(bucket));
     return slot;
 }
 

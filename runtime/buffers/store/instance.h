@@ -32,8 +32,9 @@
  *  5. On a device the stream of the last use is marked before anybody can see the buffer again. The
  *     next use is ordered by that mark.
  *  6. A miss looks in its own cell and the depot; if it is large, in the depot's larger buckets,
- *     too (the buffer counts, and goes back, where it belongs). What other threads' cells hold it
- *     leaves there, for there are few (depot_cell_most).
+ *     too (cut, the buffer is one of the smaller bucket; lent whole, it counts, and goes back, where
+ *     it belongs). What other threads' cells hold it leaves there, for there are few
+ *     (depot_cell_most).
  *  7. What is cached goes when it is too old, when a bound is met, when a trim asks for it, or when
  *     the device has no memory. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_INSTANCE_H
@@ -101,10 +102,14 @@ typedef struct tide_magazine {
     tide_cell cells[TIDE_BUCKETS];
 } tide_magazine;
 
+/* Was a cached buffer of a bucket cut to a smaller size, and was its own wanted again since? */
+typedef enum tide_cut { TIDE_CUT_NEVER, TIDE_CUT_LATELY, TIDE_CUT_NO_MORE } tide_cut;
+
 /* The depot's side of a bucket; guarded by the mutex. */
 typedef struct tide_depot_bucket {
     uint32_t *slots;       /* of cached buffers, in the order in which they came: the latest last */
     uint32_t cached, room; /* of the array: in use, and in all */
+    tide_cut cut;
     uint64_t misses, dropped;
     tide_buffer_counts counts; /* by threads that have ended, or have no magazine */
 } tide_depot_bucket;

@@ -76,6 +76,8 @@ static void trim_old(trimming *t, unsigned key, unsigned bucket)
     }
     if (stay < at)
         tide_depot_close_gap(buffers, depot, bucket, stay, at);
+    if (stay < at && depot->cached == 0)
+        depot->cut = TIDE_CUT_NEVER;
 }
 
 static bool trim_goes(const trimming *t, unsigned key)
