@@ -263,7 +263,7 @@ def made_up_cupy(monkeypatch):
 
     class Allocator:
         def __init__(self, stream, malloc, free, owner):
-            self.stream = stream
+            self.stream, self.owner = stream, owner
             self.function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(malloc)
             assert malloc and free
             made.append(self)
@@ -271,10 +271,16 @@ def made_up_cupy(monkeypatch):
         def malloc(self, size):
             return types.SimpleNamespace(ptr=self.function(self.stream, size, 0) or 0 if size else 0)
 
-    cuda = types.SimpleNamespace(get_current_stream=lambda: current,
+    function = ctypes.CFUNCTYPE(ctypes.c_ssize_t)(lambda: current.ptr)
+    named = ctypes.create_string_buffer(b"intptr_t (void)")
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    offered = {"get_current_stream_ptr": capsule(ctypes.cast(function, ctypes.c_void_p), ctypes.addressof(named), None)}
+    cuda = types.SimpleNamespace(get_current_stream=lambda: current, stream=types.SimpleNamespace(__pyx_capi__=offered),
                                  memory=types.SimpleNamespace(CFunctionAllocator=Allocator))
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))
-    return current, made
+    yield current, made
+    del function, named
 
 
 def test_cupys_allocator_asks_for_the_current_stream(made_up_cupy, monkeypatch):
@@ -292,14 +298,14 @@ def test_cupys_allocator_asks_for_the_current_stream(made_up_cupy, monkeypatch):
     for current.ptr in (0, 64, 0, 64):
         assert allocate(100).ptr == 4096
     assert asked == [(0, 100, 0), (64, 100, 0)] * 2 and len(made) == 2
+    assert all(allocator.owner is current for allocator in made)  # so the stream lives
     assert allocate(0).ptr == 0
 
 
 def test_cupys_allocator_fails_with_the_librarys_words(made_up_cupy, monkeypatch):
     library = ctypes.CDLL(str(pathlib.Path(tidepool.__file__).with_name("libtidepool.so.0")))
     malloc, free = _core.cupy_functions()
-    assert (malloc, free) == tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-                                   for name in ("tide_cupy_malloc", "tide_cupy_free"))
+    assert free == ctypes.cast(library.tide_cupy_free, ctypes.c_void_p).value
     too_much = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(
         lambda stream, size, device: ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(
             malloc)(stream, size, NO_SUCH_DEVICE))

@@ -51,7 +51,7 @@ def test_every_public_name_is_documented():
                 assert words_of(name, getattr(module, name)).strip(), f"{module.__name__}.{name}"
 
 
-@pytest.mark.parametrize("kind", [tidepool.Pool, tidepool.Scope, tidepool.Buffers, tidepool.Buffer, tidepool.Site,
+@pytest.mark.parametrize("kind", [tidepool.Pool, tidepool.Scope, tidepool.Buffers, tidepool.Buffer, tidepool.DeviceArray, tidepool.Site,
                                   tidepool.Settings, tidepool.Knob, tidepool.Variants])
 def test_every_member_is_documented(kind):
     members = [name for name in dir(kind) if not name.startswith("_") and name not in dir(list) + dir(dict)]

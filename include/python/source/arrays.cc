@@ -54,12 +54,17 @@ static bool size_of(const Wanted &wanted, size_t *items)
 }
 
 /* Whether the scope is open is asked here, last: what converts arguments may run code of the
- * program that ends it. */
+ * program that ends it. On a GPU it is no array of NumPy's (on_device). */
 static PyArrayObject *array_make(Scope *scope, const Wanted &wanted)
 {
     size_t items = 0;
+    Pool *pool;
     if (!descr_fits(wanted.descr) || !size_of(wanted, &items) || !scope_usable(scope))
         return nullptr;
+    (void)scope_pool(scope, &pool);
+    if (pool->gpu.device != nullptr)
+        return reinterpret_cast<PyArrayObject *>(device_array_make(
+            scope, {wanted.shape.len, wanted.shape.ptr, wanted.descr, wanted.column_major}, items));
     PyObject *hold = nullptr;
     void *data = scope_acquire(scope, wanted.descr->type_num, items,
                                size_t(PyDataType_ELSIZE(wanted.descr)), &hold);
@@ -115,16 +120,32 @@ static bool wanted_of(Wanted *wanted, PyObject *shape, PyObject *dtype, PyObject
 
 /* ---- values ---- */
 
+static bool on_device(PyArrayObject *array)
+{
+    return !PyArray_Check(reinterpret_cast<PyObject *>(array));
+}
+
 static PyObject *finish_zeros(PyArrayObject *array)
 {
-    if (array != nullptr)
+    if (array != nullptr && !on_device(array))
         memset(PyArray_DATA(array), 0, size_t(PyArray_NBYTES(array)));
+    else if (array != nullptr && !device_array_clear(reinterpret_cast<PyObject *>(array)))
+        Py_CLEAR(array);
     return reinterpret_cast<PyObject *>(array);
+}
+
+/* Values are written on the host. */
+static bool values_fit(PyArrayObject *array)
+{
+    if (array != nullptr && on_device(array))
+        PyErr_SetString(PyExc_TypeError, "of a pool on a GPU there are empty, zeros and their "
+                                         "_like: values are another library's to write");
+    return array != nullptr && !on_device(array);
 }
 
 static PyObject *finish_full(PyArrayObject *array, PyObject *value)
 {
-    if (array != nullptr && PyArray_CopyObject(array, value) < 0)
+    if (!values_fit(array) || PyArray_CopyObject(array, value) < 0)
         Py_CLEAR(array);
     return reinterpret_cast<PyObject *>(array);
 }
@@ -344,10 +365,9 @@ static bool range_fill_swapped(PyArrayObject *array, const Range &range)
 
 static PyObject *finish_range(PyArrayObject *array, const Range &range)
 {
-    if (array == nullptr)
-        return nullptr;
     bool good =
-        PyArray_ISBYTESWAPPED(array) ? range_fill_swapped(array, range) : range_fill(array, range);
+        values_fit(array) && (PyArray_ISBYTESWAPPED(array) ? range_fill_swapped(array, range)
+                                                           : range_fill(array, range));
     if (!good)
         Py_CLEAR(array);
     return reinterpret_cast<PyObject *>(array);

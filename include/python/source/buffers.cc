@@ -38,11 +38,13 @@ struct Buffer {
     tide_buffer handle;
     void *data;
     size_t bytes, asked;
-    size_t exports; /* memoryviews, arrays and tensors that use it now */
+    size_t exports;           /* memoryviews, arrays and tensors that use it now */
+    int64_t extent, step = 1; /* as a tensor */
 
     Buffer(const std::shared_ptr<Instance> &from, tide_buffer acquired, size_t asked_for) noexcept
         : instance(from), handle(acquired), data(tide_buffer_pointer(instance->buffers, acquired)),
-          bytes(tide_buffer_bytes(instance->buffers, acquired)), asked(asked_for), exports(0)
+          bytes(tide_buffer_bytes(instance->buffers, acquired)), asked(asked_for), exports(0),
+          extent(int64_t(asked_for))
     {
     }
     Buffer(const Buffer &) = delete;
@@ -110,116 +112,46 @@ static void buffer_put(PyObject *self, Py_buffer *)
 
 /* ---- DLPack ---- */
 
-/* One tensor that is offered, of either kind. */
-struct Offered {
-    union {
-        tide_dl_managed managed;
-        tide_dl_old old;
-    };
-    int64_t shape, stride;
-};
-
-/* Any thread, with the GIL or without; not after the interpreter's end. */
-static void offered_end(void *owner, Offered *offered)
+static void buffer_let_go(PyObject *self)
 {
-    if (Py_IsInitialized()) {
-        PyGILState_STATE state = gil_take();
-        PyObject *self = static_cast<PyObject *>(owner);
-        nb::inst_ptr<Buffer>(nb::handle(self))->exports--;
-        Py_DECREF(self);
-        PyGILState_Release(state);
-    }
-    delete offered;
+    nb::inst_ptr<Buffer>(nb::handle(self))->exports--;
+    Py_DECREF(self);
 }
 
-static void offered_delete(tide_dl_managed *managed)
+/* Can a consumer that asks so have the buffer? This may run code of the program. */
+static void want_offer(const OfferAsked &asked_for)
 {
-    offered_end(managed->manager_ctx, reinterpret_cast<Offered *>(managed));
-}
-
-static void offered_delete_old(tide_dl_old *managed)
-{
-    offered_end(managed->manager_ctx, reinterpret_cast<Offered *>(managed));
-}
-
-/* Of a capsule that no consumer took. */
-static void capsule_delete(PyObject *capsule)
-{
-    if (PyCapsule_IsValid(capsule, dl_capsule))
-        offered_delete(static_cast<tide_dl_managed *>(PyCapsule_GetPointer(capsule, dl_capsule)));
-    else if (PyCapsule_IsValid(capsule, dl_capsule_old))
-        offered_delete_old(
-            static_cast<tide_dl_old *>(PyCapsule_GetPointer(capsule, dl_capsule_old)));
-}
-
-static bool is_true(nb::handle object)
-{
-    int value = stopped_at_end([=] { return PyObject_IsTrue(object.ptr()); });
-    if (value < 0)
-        throw nb::python_error();
-    return value != 0;
-}
-
-/* Can a consumer that asks so have the buffer? This may run code of the program. Consumers that say
- * no version know the tensor from before versions alone. */
-static void want_offer(nb::handle stream, nb::handle dl_device, nb::handle copy)
-{
-    if (!stream.is_none())
+    if (!asked_for.stream.is_none())
         raise(PyExc_ValueError, "memory of the host has no stream");
-    if (!copy.is_none() && is_true(copy))
+    if (!asked_for.copy.is_none() && is_true(asked_for.copy))
         raise(PyExc_BufferError, "buffers are shared, not copied");
-    if (!dl_device.is_none() && dl_first_of(dl_device) != TIDE_DL_CPU)
+    if (!asked_for.dl_device.is_none() && dl_first_of(asked_for.dl_device) != TIDE_DL_CPU)
         raise(PyExc_BufferError, "the buffer is memory of the host");
 }
 
-static tide_dl_tensor tensor_of(const Buffer &buffer, Offered *offered)
+static tide_dl_tensor tensor_of(Buffer &buffer)
 {
-    offered->shape = int64_t(buffer.asked);
-    offered->stride = 1;
     tide_dl_tensor tensor = {};
     tensor.data = buffer.data;
     tensor.device.device_type = TIDE_DL_CPU;
     tensor.ndim = 1;
-    tensor.dtype.code = TIDE_DL_UINT;
-    tensor.dtype.bits = 8;
-    tensor.dtype.lanes = 1;
-    tensor.shape = &offered->shape;
-    tensor.strides = &offered->stride;
+    tensor.dtype = {TIDE_DL_UINT, 8, 1};
+    tensor.shape = &buffer.extent;
+    tensor.strides = &buffer.step;
     return tensor;
 }
 
-static Offered *offered_make(PyObject *self, const Buffer &buffer, bool old)
-{
-    auto *offered = new Offered{};
-    if (old) {
-        offered->old = {tensor_of(buffer, offered), self, offered_delete_old};
-    } else {
-        offered->managed.version.major = TIDE_DL_MAJOR;
-        offered->managed.version.minor = TIDE_DL_MINOR;
-        offered->managed.manager_ctx = self;
-        offered->managed.deleter = offered_delete;
-        offered->managed.tensor = tensor_of(buffer, offered);
-    }
-    return offered;
-}
-
 /* Whether the buffer is live is asked last: what reads arguments may release it. */
-static nb::object buffer_offer(PyObject *self, PyObject *stream, PyObject *max_version,
-                               PyObject *dl_device, PyObject *copy)
+static nb::object buffer_offer(PyObject *self, const OfferAsked &asked_for)
 {
     Buffer &buffer = buffer_of(self);
-    bool old = max_version == Py_None || dl_first_of(max_version) < TIDE_DL_MAJOR;
-    want_offer(stream, dl_device, copy);
+    bool old = asked_for.old();
+    want_offer(asked_for);
     want_live(buffer);
-    std::unique_ptr<Offered> offered(offered_make(self, buffer, old));
-    PyObject *capsule =
-        PyCapsule_New(offered.get(), old ? dl_capsule_old : dl_capsule, capsule_delete);
-    if (capsule == nullptr)
-        throw nb::python_error();
-    (void)offered.release();
+    nb::object capsule = offer_make(self, tensor_of(buffer), old, buffer_let_go);
     Py_INCREF(self);
     buffer.exports++;
-    return nb::steal(capsule);
+    return capsule;
 }
 
 /* ---- methods that are Python's own kind ---- */
@@ -250,13 +182,7 @@ static PyObject *buffer_exit(PyObject *self, PyObject *const *arguments, Py_ssiz
 
 static PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    static const char *names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
-    PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__",
-                                     const_cast<char **>(names), &stream, &max_version, &dl_device,
-                                     &copy))
-        return nullptr;
-    return guarded([=] { return buffer_offer(self, stream, max_version, dl_device, copy); });
+    return offer_by(self, args, keywords, buffer_offer);
 }
 
 static PyObject *buffer_dlpack_device(PyObject *, PyObject *)

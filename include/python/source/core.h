@@ -98,8 +98,15 @@ struct Hold {
 
 struct Scope;
 
+struct Gpu {
+    tide_device *device = nullptr; /* NULL: the host */
+    tide_dl_device dl = {};
+};
+
 struct Pool {
     tide_pool *pool = nullptr;  /* NULL: closed */
+    Gpu gpu;                    /* where it is              */
+    void *stream = nullptr;     /* of the GPU               */
     uint64_t owner = 0;         /* thread_number() of whose it is                             */
     Scope *innermost = nullptr; /* of the open scopes; each holds the one around it           */
     Hold *abandoned = nullptr;  /* of scopes that were dropped open and could not end then    */
@@ -139,6 +146,9 @@ void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, 
  * rewound. False without memory, no exception set: what is left is settled the next time. */
 bool pool_settle_abandoned(Pool *pool);
 
+/* Its pool, in both forms. */
+PyObject *scope_pool(const Scope *scope, Pool **pool);
+
 /* Has the scope begun, not ended, and no other one inside? Else an exception is set. */
 bool scope_usable(const Scope *scope);
 
@@ -148,6 +158,25 @@ extern PyMethodDef array_methods[]; /* of a scope: empty, zeros, … */
 
 /* One array as a frame wants it: (shape, dtype) or a shape. */
 PyObject *array_of_spec(Scope *scope, PyObject *spec);
+
+/* ---- device.cc ---- */
+
+struct DeviceShape {
+    int ndim;
+    const Py_intptr_t *shape;
+    PyArray_Descr *descr;
+    bool column_major;
+};
+
+/* An array of a GPU; its bytes made zero. NULL and false with an exception. */
+PyObject *device_array_make(Scope *scope, const DeviceShape &of, size_t items);
+bool device_array_clear(PyObject *array);
+
+/* The device of the name, as cuda:0. */
+Gpu gpu_of(const std::string &name);
+
+/* A library's number of a stream. */
+void *stream_of_number(unsigned long long number);
 
 /* ---- new objects ---- */
 
@@ -176,6 +205,7 @@ void bind_scope(nb::module_ &m);
 void bind_handler(nb::module_ &m);
 void bind_buffers(nb::module_ &m);
 void bind_dlpack(nb::module_ &m);
+void bind_device(nb::module_ &m);
 void bind_steer(nb::module_ &m);
 void bind_events(nb::module_ &m);
 void bind_frameworks(nb::module_ &m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays of other libraries as NumPy arrays on the same memory, by DLPack.
+/* Arrays of other libraries as NumPy arrays on the same memory, by DLPack; and memory of ours for them.
  *
  * A producer gives a capsule with a tensor. Renaming the capsule takes the tensor over; from then
  * on it is ours to give back, by its deleter, once. What gives it back is the base of the array. */
@@ -9,6 +9,7 @@
 #include "gil.h"
 
 #include <cstring>
+#include <memory>
 
 #include <tidepool/dlpack.h>
 
@@ -178,6 +179,88 @@ static nb::object show(PyObject *capsule)
         throw nb::python_error();
     tensor_take(capsule, base.ptr(), from.old);
     return array;
+}
+
+/* ---- offering ---- */
+
+/* One tensor that is offered, of either kind; the memory's object is held. */
+struct Offered {
+    union {
+        tide_dl_managed managed;
+        tide_dl_old old;
+    };
+    void (*let_go)(PyObject *self);
+};
+
+/* Any thread, with the GIL or without; not after the interpreter's end. */
+static void offered_end(void *owner, Offered *offered)
+{
+    if (Py_IsInitialized()) {
+        PyGILState_STATE state = gil_take();
+        offered->let_go(static_cast<PyObject *>(owner));
+        PyGILState_Release(state);
+    }
+    delete offered;
+}
+
+static void offered_delete(tide_dl_managed *managed)
+{
+    offered_end(managed->manager_ctx, reinterpret_cast<Offered *>(managed));
+}
+
+static void offered_delete_old(tide_dl_old *managed)
+{
+    offered_end(managed->manager_ctx, reinterpret_cast<Offered *>(managed));
+}
+
+/* Of a capsule that no consumer took. */
+static void capsule_delete(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, dl_capsule))
+        offered_delete(static_cast<tide_dl_managed *>(PyCapsule_GetPointer(capsule, dl_capsule)));
+    else if (PyCapsule_IsValid(capsule, dl_capsule_old))
+        offered_delete_old(
+            static_cast<tide_dl_old *>(PyCapsule_GetPointer(capsule, dl_capsule_old)));
+}
+
+bool is_true(nb::handle object)
+{
+    int value = stopped_at_end([=] { return PyObject_IsTrue(object.ptr()); });
+    if (value < 0)
+        throw nb::python_error();
+    return value != 0;
+}
+
+bool OfferAsked::old() const
+{
+    return max_version.is_none() || dl_first_of(max_version) < TIDE_DL_MAJOR;
+}
+
+nb::object offer_make(PyObject *self, const tide_dl_tensor &tensor, bool old,
+                      void (*let_go)(PyObject *))
+{
+    std::unique_ptr<Offered> offered(new Offered{});
+    offered->let_go = let_go;
+    if (old)
+        offered->old = {tensor, self, offered_delete_old};
+    else
+        offered->managed = {{TIDE_DL_MAJOR, TIDE_DL_MINOR}, self, offered_delete, 0, tensor};
+    nb::object capsule =
+        made(PyCapsule_New(offered.get(), old ? dl_capsule_old : dl_capsule, capsule_delete));
+    (void)offered.release();
+    return capsule;
+}
+
+PyObject *offer_by(PyObject *self, PyObject *args, PyObject *keywords,
+                   nb::object (*offer)(PyObject *, const OfferAsked &))
+{
+    static const char *names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+    PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__",
+                                     const_cast<char **>(names), &stream, &max_version, &dl_device,
+                                     &copy))
+        return nullptr;
+    return guarded([=] { return offer(self, {stream, max_version, dl_device, copy}); });
 }
 
 /* ---- asking a producer ---- */

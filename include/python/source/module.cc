@@ -29,6 +29,7 @@ NB_MODULE(_core, m)
     core::bind_handler(m);
     core::bind_buffers(m);
     core::bind_dlpack(m);
+    core::bind_device(m);
     core::bind_steer(m);
     core::bind_events(m);
     core::bind_frameworks(m);

@@ -4,10 +4,12 @@
 
 #include "gil.h"
 
+#include <climits>
 #include <map>
 #include <nanobind/stl/string.h>
 #include <unordered_map>
 
+#include <tidepool/device.h>
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 
@@ -142,17 +144,27 @@ Pool::~Pool()
 }
 
 static void pool_init(nb::pointer_and_handle<Pool> self, const Name &name,
-                      const Integer &limit_bytes, const Integer &level)
+                      const Integer &limit_bytes, const Integer &level, const Name &device,
+                      const Integer &stream)
 {
     tide_pool_options options = {};
+    Gpu gpu;
     std::string called = name_of(name, "Pool: name");
     options.name = called.c_str();
     options.limit_bytes = size_of(limit_bytes, "Pool: limit_bytes");
     if (integer_of(level, "Pool: check", 0, 1) == 1)
         options.check = TIDE_CHECK_POISON;
+    std::string where = name_of(device, "Pool: device");
+    long long number = integer_of(stream, "Pool: stream", 0, LLONG_MAX);
     want_unmade(self.h);
-    options.buffers = process_buffers();
-    if (options.buffers == nullptr)
+    if (where != "host") {
+        gpu = gpu_of(where);
+        options.stream = stream_of_number(static_cast<unsigned long long>(number));
+    } else if (number != 0) {
+        raise(PyExc_ValueError, "Pool: memory of the host has no stream");
+    }
+    options.device = gpu.device;
+    if (gpu.device == nullptr && (options.buffers = process_buffers()) == nullptr)
         throw nb::python_error();
     tide_pool *made = tide_pool_create(&options);
     if (made == nullptr)
@@ -161,6 +173,8 @@ static void pool_init(nb::pointer_and_handle<Pool> self, const Name &name,
     pool->name = std::move(called);
     pool->owner = thread_number();
     pool->pool = made;
+    pool->gpu = gpu;
+    pool->stream = options.stream;
 }
 
 static void pool_close(Pool &pool)
@@ -209,6 +223,13 @@ static size_t pool_trim(Pool &pool)
     return tide_pool_trim(pool.pool, TIDE_ALL_TYPES).bytes;
 }
 
+static void pool_use_on(const Pool &pool, const Integer &stream)
+{
+    long long number = integer_of(stream, "use_on: stream", 0, LLONG_MAX);
+    want_usable(pool);
+    check(tide_pool_use_on(pool.pool, stream_of_number(static_cast<unsigned long long>(number))));
+}
+
 static void pool_check(const Pool &pool)
 {
     want_usable(pool);
@@ -251,7 +272,8 @@ void bind_pool(nb::module_ &m)
     nb::class_<Pool>(m, "Pool", nb::is_weak_referenceable(), nb::type_slots(slots),
                      "Memory for arrays of scopes.")
         .def("__init__", &pool_init, nb::arg("name").none() = "python",
-             nb::arg("limit_bytes").none() = 0, nb::arg("check").none() = 0)
+             nb::arg("limit_bytes").none() = 0, nb::arg("check").none() = 0,
+             nb::arg("device").none() = "host", nb::arg("stream").none() = 0)
         .def("scope", &pool_scope, nb::arg("name") = nb::none(),
              "A scope for a `with`. Its call site is the line that asks, or has the name given.")
         .def("close", &pool_close,
@@ -264,6 +286,7 @@ void bind_pool(nb::module_ &m)
              "ended; bytes held, live, at the peak, and exported with pinned arrays.")
         .def("trim", &pool_trim,
              "Gives back what memory no array uses now. Returns how many bytes that were.")
+        .def("_use_on", &pool_use_on, nb::arg("stream"))
         .def("check", &pool_check,
              "Looks through all that the pool keeps of itself; RuntimeError where something is "
              "wrong. For tests.")

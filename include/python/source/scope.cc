@@ -436,9 +436,15 @@ void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, 
     return tide_array_data(hold->array);
 }
 
+PyObject *scope_pool(const Scope *scope, Pool **pool)
+{
+    *pool = scope->pool;
+    return scope->pool_object;
+}
+
 /* ---- types ---- */
 
-static PyObject *scope_pool(PyObject *self, void *)
+static PyObject *scope_get_pool(PyObject *self, void *)
 {
     return Py_NewRef(reinterpret_cast<Scope *>(self)->pool_object);
 }
@@ -461,7 +467,7 @@ static PyObject *never_pickled(PyObject *self, PyObject *)
 
 static PyMethodDef hold_methods[] = {{"__reduce__", never_pickled, METH_NOARGS, nullptr}, {}};
 
-static PyGetSetDef scope_members[] = {{"pool", scope_pool, nullptr, "The pool.", nullptr},
+static PyGetSetDef scope_members[] = {{"pool", scope_get_pool, nullptr, "The pool.", nullptr},
                                       {"site", scope_site, nullptr, "Where it is opened.", nullptr},
                                       {"open", scope_is_open, nullptr, "Is it open?", nullptr},
                                       {}};

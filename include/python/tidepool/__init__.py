@@ -28,7 +28,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _core, numpy, profile
-from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadError, __version__,
+from ._core import (Buffer, Buffers, DeviceArray, EscapeWarning, Scope, StaleError, ThreadError, __version__,
                     settle, step)
 from .page import facts, report
 from .steer import Setting, Settings, Site, Sites, log_events, on_event, settings, sites
@@ -37,7 +37,7 @@ from .tuning import Knob, Tunable, Variants, measure, measured, tunable, tunable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Buffer", "Buffers", "EscapeWarning", "Knob", "Pool", "Scope", "Setting", "Settings", "Site",
+__all__ = ["Buffer", "Buffers", "DeviceArray", "EscapeWarning", "Knob", "Pool", "Scope", "Setting", "Settings", "Site",
            "Sites", "StaleError", "ThreadError", "Tunable", "Variants", "facts", "from_dlpack", "local", "log_events",
            "measure", "measured", "numpy", "on_event", "pools", "profile", "report", "scoped", "settings", "settle",
            "sites", "step", "tunable", "tunables", "variants", "__version__"]
@@ -54,15 +54,23 @@ class Pool(_core.Pool):
     buffer serves that is larger. check: 1 has memory poisoned when a scope ends, which shows code
     that uses addresses after it.
 
+    device: "cuda:0" for memory of a GPU. Its scopes have `empty`, `zeros` and their `_like`, and their arrays are
+    for other libraries to take: `torch.from_dlpack(a)`, `cupy.from_dlpack(a)`. stream: the one that its work is
+    queued on, of CuPy, PyTorch or anything with `__cuda_stream__`, or a number; without one CUDA's legacy default
+    stream, which is PyTorch's and CuPy's own. What takes an array on another stream declares that (`use_on`).
+
     >>> pool = Pool("mine")
     >>> with pool.frame(((2, 3), "f4"), 5) as (a, b):
     ...     a.shape, a.dtype.name, b.shape, b.dtype.name
     ((2, 3), 'float32', (5,), 'float64')
     """
 
-    def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
+    def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0, device: str = "host",
+                 stream: Any = None) -> None:
         # Not by super(): nanobind would make a bound method, without a look whether there is memory.
-        _core.Pool.__init__(self, name, limit_bytes, check)
+        number = _stream_number(stream)
+        _core.Pool.__init__(self, name, limit_bytes, check, device, number)
+        self._streams = {number: stream}  # they live as long as what uses them
         key = id(self)
         _pools[key] = weakref.ref(self, functools.partial(_pools.pop, key))
 
@@ -71,6 +79,14 @@ class Pool(_core.Pool):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def use_on(self, stream: Any) -> None:
+        """Declares that its arrays are used on this stream, too, until the scope ends that is open now: the end comes
+        behind what is queued there by then. Taking an array by DLPack does it.
+        """
+        number = _stream_number(stream)
+        self._use_on(number)
+        self._streams[number] = stream
 
     def __reduce__(self) -> Any:
         raise TypeError("a pool is memory of this process: it cannot be pickled or copied")
@@ -164,6 +180,15 @@ def scoped(function: Callable[..., Any] | None = None, *, pool: Pool | None = No
             return function(*args, scope=scope, **keywords)
 
     return call
+
+
+def _stream_number(stream: Any) -> Any:
+    """CUDA's handle of a stream, as CuPy (ptr), PyTorch (cuda_stream) and others (__cuda_stream__) tell it."""
+    if stream is None:
+        return 0
+    if hasattr(stream, "__cuda_stream__"):
+        return stream.__cuda_stream__()[1]
+    return getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
 
 
 def _name(function: Callable[..., Any]) -> str:
