@@ -191,12 +191,8 @@ static void trim_frees_headers_with_their_slots(const scene *s)
     rotate(s, 2);
     for (int i = 0; i < 3; i++)
         form_run(s->form, s->pool, ask_pattern, &(int){1});
-    uint64_t recent = array_stats_of(s->pool).recent, cached = array_stats_of(s->pool).cached;
-    assert_int_equal(recent, 2);
     tide_pool_trim(s->pool, TIDE_ALL_TYPES);
     CHECK_POOL(s->pool);
-    assert_int_equal(array_stats_of(s->pool).recent, recent); /* what was counted stays counted */
-    assert_int_equal(array_stats_of(s->pool).cached, cached);
     rotate(s, 2);
     expect_ok(tide_pool_empty(s->pool));
     rotate(s, 1);
@@ -333,67 +329,6 @@ static void a_new_rank_without_memory_keeps_the_old_ones(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- what is counted ---- */
-
-static void expect_counts(const tide_pool *pool, uint64_t recent, uint64_t cached,
-                          uint64_t computed, uint64_t headers)
-{
-    tide_array_statistics stats = array_stats_of(pool);
-    assert_int_equal(stats.recent, recent);
-    assert_int_equal(stats.cached, cached);
-    assert_int_equal(stats.computed, computed);
-    assert_int_equal(stats.headers, headers);
-}
-
-#define ALONE(pool, ...)                                                                     \
-    do {                                                                                     \
-        expect_ok(tide_pool_reset(pool));                                                    \
-        take_array((pool), TIDE_F64, TIDE_ROW_MAJOR, RANK(__VA_ARGS__), SHAPE(__VA_ARGS__)); \
-    } while (0)
-
-static void ready_headers_are_counted_exactly(void **state)
-{
-    (void)state;
-    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
-    {
-        tide_pool *pool = pool_of(check);
-        expect_counts(pool, 0, 0, 0, 0);
-        ALONE(pool, 3, 4);
-        expect_counts(pool, 0, 0, 1, 1);
-        ALONE(pool, 3, 4);
-        expect_counts(pool, 1, 0, 1, 1);
-        ALONE(pool, 4, 3);
-        expect_counts(pool, 1, 0, 2, 1);
-        ALONE(pool, 3, 4);
-        expect_counts(pool, 1, 1, 2, 1);
-        ALONE(pool, 12);
-        expect_counts(pool, 1, 1, 3, 2);
-        ALONE(pool, 12);
-        expect_counts(pool, 2, 1, 3, 2);
-        ALONE(pool, 4, 3);
-        expect_counts(pool, 2, 2, 3, 2);
-        ALONE(pool, 2, 6);
-        ALONE(pool, 12); /* four shapes: all are remembered */
-        expect_counts(pool, 2, 3, 4, 2);
-        ALONE(pool, 6, 2); /* the fifth takes the place of the first */
-        expect_counts(pool, 2, 3, 5, 2);
-        ALONE(pool, 3, 4);
-        expect_counts(pool, 2, 3, 6, 2);
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
-static void statistics_of_nothing_are_refused(void **state)
-{
-    (void)state;
-    tide_array_statistics stats;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    expect_status(tide_array_stats(NULL, &stats), TIDE_ERROR_ARGUMENT);
-    expect_error(TIDE_ERROR_ARGUMENT, "tide_array_stats");
-    expect_status(tide_array_stats(pool, NULL), TIDE_ERROR_ARGUMENT);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static const form_case cases[] = {
     CASE(same_rank_again_gives_the_same_header_and_another_rank_another),
     CASE(up_to_eight_dimensions_in_both_orders),
@@ -409,8 +344,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_null_pool_is_refused),
     cmocka_unit_test(a_ready_header_over_smaller_memory_is_not_enough),
     cmocka_unit_test(a_new_rank_without_memory_keeps_the_old_ones),
-    cmocka_unit_test(ready_headers_are_counted_exactly),
-    cmocka_unit_test(statistics_of_nothing_are_refused),
 };
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays made from arrays and from values: zeros, ones, fill, similar, view, reshape. */
+/* Arrays made from arrays and from values: zeros, ones, fill, view, reshape. */
 #include <tidepool/array.h>
 
 #include "arrays_support.h"
@@ -101,61 +101,6 @@ static void what_cannot_be_filled_is_refused(const scene *s)
 {
     tide_type structure = fresh_type();
     form_run(s->form, s->pool, fill_badly, &structure);
-}
-
-/* ---- similar ---- */
-
-static void make_similar(tide_pool *pool, void *state)
-{
-    (void)state;
-    tide_array *like = TAKE(pool, TIDE_F64, 3, 4), *columns = TAKE_COLUMNS(pool, TIDE_I16, 5, 2, 3);
-    tide_array *same = tide_array_similar(pool, like, TIDE_NO_TYPE, 0, NULL);
-    expect_array(same, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
-    assert_true(same != like && tide_array_data(same) != tide_array_data(like));
-    assert_null(same->base);
-    expect_array(tide_array_similar(pool, columns, TIDE_NO_TYPE, 0, NULL), TIDE_I16,
-                 TIDE_COLUMN_MAJOR, 3, SHAPE(5, 2, 3));
-    expect_array(tide_array_similar(pool, columns, TIDE_C128, 0, NULL), TIDE_C128,
-                 TIDE_COLUMN_MAJOR, 3, SHAPE(5, 2, 3));
-    expect_array(tide_array_similar(pool, like, TIDE_NO_TYPE, 1, SHAPE(7)), TIDE_F64,
-                 TIDE_ROW_MAJOR, 1, SHAPE(7));
-    expect_array(tide_array_similar(pool, columns, TIDE_BF16, 4, SHAPE(1, 2, 3, 4)), TIDE_BF16,
-                 TIDE_COLUMN_MAJOR, 4, SHAPE(1, 2, 3, 4));
-    expect_array(tide_array_similar(pool, same, TIDE_BOOL, 9, NULL), TIDE_BOOL, TIDE_ROW_MAJOR, 2,
-                 SHAPE(3, 4)); /* without a shape the rank does not count */
-    tide_array *every_other = tide_array_view(pool, like, SHAPE(0, 0), SHAPE(2, 2), SHAPE(2, 2));
-    expect_array(tide_array_similar(pool, every_other, TIDE_NO_TYPE, 0, NULL), TIDE_F64,
-                 TIDE_ROW_MAJOR, 2, SHAPE(2, 2));
-}
-
-static void similar_takes_type_shape_and_order_from_its_model(const scene *s)
-{
-    form_run(s->form, s->pool, make_similar, NULL);
-    form_repeat(s->form, s->pool, 3, make_similar, NULL);
-}
-
-static void make_similar_badly(tide_pool *pool, void *state)
-{
-    (void)state;
-    tide_array *like = TAKE(pool, TIDE_F64, 3, 4);
-    size_t live = stats_of(pool).slots_live;
-    assert_null(tide_array_similar(pool, NULL, TIDE_F64, 1, SHAPE(3)));
-    expect_error(TIDE_ERROR_ARGUMENT, "tide_array_similar");
-    assert_null(tide_array_similar(NULL, like, TIDE_NO_TYPE, 0, NULL));
-    expect_error(TIDE_ERROR_ARGUMENT, "pool");
-    assert_null(tide_array_similar(pool, like, UINT32_MAX, 0, NULL));
-    expect_error(TIDE_ERROR_TYPE, "no type");
-    assert_null(tide_array_similar(pool, like, TIDE_NO_TYPE, 9, SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1)));
-    expect_error(TIDE_ERROR_SIZE, "9");
-    assert_null(tide_array_similar(pool, like, TIDE_NO_TYPE, 1, SHAPE(-3)));
-    expect_error(TIDE_ERROR_SIZE, "-3");
-    assert_int_equal(stats_of(pool).slots_live, live);
-    expect_array(like, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
-}
-
-static void similar_to_nothing_or_in_no_possible_way_is_refused(const scene *s)
-{
-    form_run(s->form, s->pool, make_similar_badly, NULL);
 }
 
 /* ---- views: each element against its place in the array ---- */
@@ -394,8 +339,6 @@ static void contiguous_in_which_order(const scene *s)
 static const form_case cases[] = {
     CASE(every_type_is_filled_whatever_was_there),
     CASE(what_cannot_be_filled_is_refused),
-    CASE(similar_takes_type_shape_and_order_from_its_model),
-    CASE(similar_to_nothing_or_in_no_possible_way_is_refused),
     CASE(views_show_the_elements_named),
     CASE(parts_that_lie_outside_are_refused),
     CASE(reshape_writes_through_both_ways_in_both_orders),

@@ -81,13 +81,6 @@ bool next_index(const tide_array *array, int64_t *index)
     return false;
 }
 
-tide_array_statistics array_stats_of(const tide_pool *pool)
-{
-    tide_array_statistics stats;
-    expect_ok(tide_array_stats(pool, &stats));
-    return stats;
-}
-
 void expect_error(tide_status status, const char *words)
 {
     assert_string_equal(tide_status_name(tide_error_status()), tide_status_name(status));

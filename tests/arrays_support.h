@@ -30,8 +30,6 @@ void *element(const tide_array *array, const int64_t *index);
 /* Moves to the next index, the last running fastest; false after the last one. */
 bool next_index(const tide_array *array, int64_t *index);
 
-tide_array_statistics array_stats_of(const tide_pool *pool);
-
 /* Fails unless the last failed call says so, in these words. */
 void expect_error(tide_status status, const char *words);
 

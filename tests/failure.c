@@ -256,7 +256,6 @@ static void a_frame_of_a_null_pool_holds_nulls(void **state)
 static void calls_without_a_pool_are_refused(void **state)
 {
     (void)state;
-    const tide_type type = TIDE_F64;
     tide_pool_statistics stats;
     expect_status(tide_pool_reset(NULL), TIDE_ERROR_ARGUMENT);
     expect_status(tide_pool_empty(NULL), TIDE_ERROR_ARGUMENT);
@@ -271,23 +270,6 @@ static void calls_without_a_pool_are_refused(void **state)
     assert_int_equal(tide_pool_compact(NULL, TIDE_ALL_TYPES).bytes, 0);
     assert_null(tide_checkpoint(NULL).pool);
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    assert_null(tide_checkpoint_types(NULL, &type, 1).pool);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-}
-
-static void a_checkpoint_of_unknown_types_is_refused(void **state)
-{
-    (void)state;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    const tide_type types[] = {TIDE_F64, 60000};
-    snapshot before = snapshot_take(pool);
-    assert_null(tide_checkpoint_types(pool, types, 2).pool);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
-    assert_null(tide_checkpoint_types(pool, NULL, 2).pool);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    snapshot_same(&before, pool);
-    snapshot_drop(&before);
-    expect_ok(tide_pool_destroy(pool));
 }
 
 static void refuse_type(const char *name, size_t size, size_t align)
@@ -361,7 +343,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_limit_leaves_room_again_after_empty),
     cmocka_unit_test(a_frame_of_a_null_pool_holds_nulls),
     cmocka_unit_test(calls_without_a_pool_are_refused),
-    cmocka_unit_test(a_checkpoint_of_unknown_types_is_refused),
     cmocka_unit_test(bad_types_are_not_registered),
     cmocka_unit_test(a_pool_is_not_destroyed_while_something_is_open),
     cmocka_unit_test(every_status_has_a_name),

@@ -114,15 +114,6 @@ static tide_status run_mark(tide_pool *pool, form_body *body, void *state)
     return status == TIDE_OK ? tide_rewind(pool, mark) : status;
 }
 
-static tide_status run_mark_types(tide_pool *pool, form_body *body, void *state)
-{
-    const tide_type types[] = {TIDE_F64, TIDE_I32};
-    tide_mark mark = tide_checkpoint_types(pool, types, 2);
-    tide_status status = mark.pool == NULL ? tide_error_status() : TIDE_OK;
-    body(pool, state);
-    return status == TIDE_OK ? tide_rewind(pool, mark) : status;
-}
-
 #define FORMS_ROW_SCOPE(name, tier, declared) \
     {FORMS_LANGUAGE " scope/" #name,          \
      FORMS_LANGUAGE " scope/" #name,          \
@@ -161,6 +152,5 @@ const form FORMS_TABLE[] = {
     FORMS_ROW("frame", true, run_frame, NULL),
     FORMS_ROW("loop", true, run_loop, repeat_loop),
     FORMS_ROW("mark", false, run_mark, NULL),
-    FORMS_ROW("mark/types", false, run_mark_types, NULL),
     {NULL, NULL, TIDE_KIND_SCOPE, TIDE_TIER_FULL, false, false, NULL, NULL},
 };

@@ -136,160 +136,6 @@ static void a_call_without_a_method_is_counted_and_said(void **state)
     }
 }
 
-/* ---- many values at once ------------------------------------------------------------------ */
-
-enum { VALUES = 1000 };
-
-/* A value that says who was called for it, as the how many-th of its type. */
-struct value {
-    tide_type type;
-    unsigned method, at, times;
-};
-
-static struct {
-    unsigned calls[TIDE_TYPE_LIMIT]; /* values of each type so far */
-    unsigned rows;                   /* calls of methods for many  */
-    unsigned longest;
-} met;
-
-static void meet(struct value *value, unsigned method)
-{
-    value->method = method;
-    value->at = met.calls[value->type]++;
-    value->times++;
-}
-
-static void one_1(void *args)
-{
-    meet(args, 1);
-}
-
-static void one_2(void *args)
-{
-    meet(args, 2);
-}
-
-static void meet_many(void *const *args, size_t count, unsigned method)
-{
-    assert_true(count > 0);
-    for (size_t i = 0; i < count; i++) {
-        struct value *value = args[i];
-        assert_int_equal(value->type, ((struct value *)args[0])->type);
-        meet(value, method);
-    }
-    met.rows++;
-    met.longest = count > met.longest ? (unsigned)count : met.longest;
-}
-
-static void many_3(void *const *args, size_t count)
-{
-    meet_many(args, count, 3);
-}
-
-static void many_4(void *const *args, size_t count)
-{
-    meet_many(args, count, 4);
-}
-
-static struct value values[VALUES];
-static tide_type value_types[VALUES];
-static void *value_args[VALUES];
-
-/* Values of these types at random, all of them dispatched. How many met a method. */
-static size_t each_of(tide_generic *generic, const tide_type *types, unsigned count, size_t of)
-{
-    static rng random = {77};
-    memset(&met, 0, sizeof met);
-    for (size_t i = 0; i < of; i++) {
-        value_types[i] = types[rng_below(&random, count)];
-        values[i] = (struct value){.type = value_types[i]};
-        value_args[i] = &values[i];
-    }
-    return tide_dispatch_each(generic, value_types, value_args, of);
-}
-
-/* Each was met once, by the method expected of its type, and those of one type in their order. */
-static void expect_met(const tide_type *types, const unsigned *methods, unsigned count, size_t of)
-{
-    unsigned at[16] = {0};
-    assert_true(count <= 16);
-    for (size_t i = 0; i < of; i++) {
-        unsigned t = 0;
-        while (types[t] != values[i].type)
-            t++;
-        assert_int_equal(values[i].method, methods[t]);
-        assert_int_equal(values[i].times, methods[t] != 0);
-        if (methods[t] != 0)
-            assert_int_equal(values[i].at, at[t]++);
-    }
-}
-
-static void each_value_meets_the_method_of_its_type_in_order(void **state)
-{
-    (void)state;
-    tide_generic *generic = make("each");
-    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_U8};
-    expect_ok(tide_generic_add(generic, TIDE_F64, one_1));
-    expect_ok(tide_generic_add(generic, TIDE_I32, one_2));
-    expect_ok(tide_generic_add(generic, TIDE_U8, one_1));
-    expect_ok(tide_generic_add_many(generic, TIDE_U8, many_3));
-    for (size_t of = 0; of < VALUES; of = of * 2 + 1) {
-        assert_int_equal(each_of(generic, types, 3, of), of);
-        expect_met(types, (const unsigned[]){1, 2, 3}, 3, of);
-    }
-    assert_true(met.longest > 1 && met.rows < 50); /* rows, not values */
-    struct value single = {.type = TIDE_U8};
-    TIDE_DISPATCH(generic, TIDE_U8, &single);
-    assert_int_equal(single.method, 1);
-}
-
-static void the_nearer_method_is_called_for_many(void **state)
-{
-    (void)state;
-    tide_generic *generic = make("near");
-    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_TYPE_LIMIT - 1};
-    expect_ok(tide_generic_add(generic, TIDE_ALL_TYPES, one_2));
-    expect_ok(tide_generic_add_many(generic, TIDE_ALL_TYPES, many_4));
-    expect_ok(tide_generic_add(generic, TIDE_F64, one_1)); /* its own, before all types' */
-    expect_ok(tide_generic_add_many(generic, TIDE_I32, many_3));
-    assert_int_equal(each_of(generic, types, 4, VALUES), VALUES);
-    expect_met(types, (const unsigned[]){1, 3, 4, 4}, 4, VALUES);
-}
-
-static void values_without_a_method_are_counted(void **state)
-{
-    (void)state;
-    tide_generic *generic = make("each unmet");
-    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_NO_TYPE};
-    expect_ok(tide_generic_add_many(generic, TIDE_F64, many_3));
-    size_t well = each_of(generic, types, 3, VALUES);
-    expect_met(types, (const unsigned[]){3, 0, 0}, 3, VALUES);
-    assert_int_equal(well, met.calls[TIDE_F64]);
-    assert_int_equal(tide_generic_unmet(generic), VALUES - well);
-    assert_non_null(strstr(tide_error_message(), "'each unmet' has no method"));
-}
-
-static void wrong_calls_for_many_call_nothing(void **state)
-{
-    (void)state;
-    tide_generic *generic = make("each wrong");
-    const tide_type type = TIDE_F64;
-    void *args = &values[0];
-    expect_ok(tide_generic_add_many(generic, TIDE_F64, many_3));
-    memset(&met, 0, sizeof met);
-    assert_int_equal(tide_dispatch_each(NULL, &type, &args, 1), 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_dispatch_each(generic, NULL, &args, 1), 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_dispatch_each(generic, &type, NULL, 1), 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_dispatch_each(generic, NULL, NULL, 0), 0);
-    assert_int_equal(met.rows, 0);
-    assert_int_equal(tide_generic_add_many(NULL, TIDE_F64, many_3), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_generic_add_many(generic, TIDE_F64, NULL), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_generic_add_many(generic, TIDE_TYPE_LIMIT, many_3), TIDE_ERROR_TYPE);
-}
-
 /* ---- wrong calls -------------------------------------------------------------------------- */
 
 static void what_cannot_be_added_changes_nothing(void **state)
@@ -331,10 +177,6 @@ static void a_call_of_nothing_runs_nothing(void **state)
     assert_null(tide_generic_find(NULL, TIDE_F64));
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     assert_int_equal(tide_generic_unmet(NULL), 0);
-    tide_site_dispatch(NULL, generic, TIDE_F64, &call);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    tide_site_dispatch(tide_site_register("generics: a scope's"), generic, TIDE_F64, &call);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     assert_int_equal(call.times, 0);
 }
 
@@ -508,7 +350,6 @@ static void what_is_no_key_gets_no_method(void **state)
     tide_generic *all = tide_generic_create_keys("all", TIDE_TYPE_LIMIT);
     expect_status(tide_generic_add(few, 1, method_1), TIDE_ERROR_TYPE);
     assert_non_null(strstr(tide_error_message(), "1 is no key of 'few', which has 1"));
-    expect_status(tide_generic_add_many(few, 1, many_3), TIDE_ERROR_TYPE);
     expect_ok(tide_generic_add(all, TIDE_TYPE_LIMIT - 1, method_1));
     assert_int_equal(called(all, TIDE_TYPE_LIMIT - 1), 1);
     expect_status(tide_generic_add(all, TIDE_TYPE_LIMIT, method_1), TIDE_ERROR_TYPE);
@@ -527,10 +368,6 @@ int main(void)
         cmocka_unit_test(a_method_is_replaced),
         cmocka_unit_test(a_type_without_a_method_has_the_one_of_all_types),
         cmocka_unit_test(a_call_without_a_method_is_counted_and_said),
-        cmocka_unit_test(each_value_meets_the_method_of_its_type_in_order),
-        cmocka_unit_test(the_nearer_method_is_called_for_many),
-        cmocka_unit_test(values_without_a_method_are_counted),
-        cmocka_unit_test(wrong_calls_for_many_call_nothing),
         cmocka_unit_test(what_cannot_be_added_changes_nothing),
         cmocka_unit_test(a_generic_function_needs_a_name),
         cmocka_unit_test(a_call_of_nothing_runs_nothing),

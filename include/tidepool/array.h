@@ -3,9 +3,7 @@
  *
  * A header starts with a DLTensor, so the address of an array can be passed to any code that takes
  * a DLTensor. Header and memory live until the scope ends. Each slot keeps one header for each rank
- * it was used with, and the last few shapes (four) with their strides. A shape that
- * the slot has seen before is neither allocated nor computed again. Caching N-D headers by slot is
- * an idea of AdaptiveArrayPools.jl.
+ * it was used with: in a loop none is allocated. That is an idea of AdaptiveArrayPools.jl.
  *
  * A call that fails returns NULL with a message and changes nothing. The errors: TIDE_ERROR_SIZE
  * for a negative extent, a product that overflows, or a rank not within 0 to TIDE_NDIM_MAX; and all
@@ -37,12 +35,6 @@ TIDE_API tide_array *tide_array_ones(tide_pool *pool, tide_type type, int ndim,
                                      const int64_t *shape);
 TIDE_API tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim,
                                      const int64_t *shape, const void *value);
-
-/* Acquires an array like another one, uninitialised. `type` TIDE_NO_TYPE means the type of `like`.
- * `shape` NULL means its shape; `ndim` is then not read. The order is that of `like`, if it has
- * one. */
-TIDE_API tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type,
-                                        int ndim, const int64_t *shape);
 
 /* Makes a live array longer along its slowest dimension (row-major: the first), to `extent`.
  * Elements stay at their indices; the rest is uninitialised. The header stays and has the new
@@ -116,16 +108,6 @@ typedef struct tide_array_source {
  * exported. NULL with a message: TIDE_ERROR_ARGUMENT for a NULL source or memory that is NULL or
  * misaligned, and all errors of an acquire. */
 TIDE_API tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source);
-
-/* Counts of a pool's array acquires. `recent`: the slot's last header had the shape. `cached`:
- * another shape that the slot keeps was right. `computed`: the shape was new to the slot. */
-typedef struct tide_array_statistics {
-    uint64_t recent, cached, computed;
-    uint64_t headers; /* allocated since the pool was created */
-    TIDE_GROWTH;
-} tide_array_statistics;
-
-TIDE_API tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out);
 
 TIDE_END_DECLS
 

@@ -16,8 +16,7 @@ TIDE_BEGIN_DECLS
 /* For the macros, and for code without them, which gets its site from tide_site_register_kind. The
  * site must be of the kind TIDE_KIND_ACQUIRE here, TIDE_KIND_ARRAY in the second function; this is
  * not checked. */
-TIDE_INLINE void *tide_site_acquire_inline(tide_site *site, tide_pool *pool, tide_type type,
-                                           size_t n)
+TIDE_INLINE void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n)
 {
     if (TIDE_UNLIKELY(pool == NULL))
         return tide_acquire_slow(pool, type, n, TIDE_NOWHERE);
@@ -26,8 +25,8 @@ TIDE_INLINE void *tide_site_acquire_inline(tide_site *site, tide_pool *pool, tid
     return __atomic_load_n(&plan->acquire, __ATOMIC_RELAXED)(pool, type, n, plan, site);
 }
 
-TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool, tide_type type,
-                                               int ndim, const int64_t *shape)
+TIDE_INLINE tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type,
+                                                int ndim, const int64_t *shape)
 {
     if (TIDE_UNLIKELY(pool == NULL || shape == NULL)) /* so plans need not ask; at most sites   */
         return tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_NOWHERE);
@@ -35,12 +34,6 @@ TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool,
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&plan->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, plan, site);
 }
-
-/* The same two as exported functions. NULL with a message for a NULL site or a site of another
- * kind. */
-TIDE_API void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n);
-TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type,
-                                             int ndim, const int64_t *shape);
 
 /* TIDE_SCOPE with a name (a string literal) for reports. */
 #define TIDE_SCOPE_NAMED(pool, name) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), pool, name)
@@ -60,13 +53,13 @@ TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, t
     TIDE_SEMICOLON
 
 /* tide_acquire_type(pool, type, n) as a call site of its own. */
-#define TIDE_ACQUIRE_SITE(pool, type, ...)                                       \
-    tide_site_acquire_inline(TIDE_SITE(TIDE_KIND_ACQUIRE, NULL), (pool), (type), \
-                             TIDE_AS(size_t, __VA_ARGS__))
+#define TIDE_ACQUIRE_SITE(pool, type, ...)                                \
+    tide_site_acquire(TIDE_SITE(TIDE_KIND_ACQUIRE, NULL), (pool), (type), \
+                      TIDE_AS(size_t, __VA_ARGS__))
 
 /* tide_array_acquire(pool, type, ndim, shape) as a call site of its own. */
 #define TIDE_ARRAY_SITE(pool, type, ndim, ...) \
-    tide_site_array_inline(TIDE_SITE(TIDE_KIND_ARRAY, NULL), (pool), (type), (ndim), (__VA_ARGS__))
+    tide_site_acquire_array(TIDE_SITE(TIDE_KIND_ARRAY, NULL), (pool), (type), (ndim), (__VA_ARGS__))
 
 TIDE_END_DECLS
 

@@ -24,14 +24,11 @@ TIDE_API size_t tide_type_align(tide_type type);
 TIDE_API uint32_t tide_type_count(void);
 
 /* Acquires, then sets every element: to 0; to 1 (numeric built-in types and bits only); or to a
- * copy of *value, which is one element (for TIDE_BIT, a bool). */
-TIDE_API void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n);
-TIDE_API void *tide_ones_type(tide_pool *pool, tide_type type, size_t n);
-TIDE_API void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value);
-
-/* tide_checkpoint that saves the shelves of the named types at once. A type may be named several
- * times. It fails for an unknown type, too (TIDE_ERROR_TYPE). */
-TIDE_API tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count);
+ * copy of *value, which is one element (for TIDE_BIT, a bool). The functions that these call are for
+ * other languages, too: they want the place of the call, or NULL, NULL, 0. */
+#define tide_zeros_type(pool, type, n)       tide_zeros_at((pool), (type), (n), TIDE_HERE)
+#define tide_ones_type(pool, type, n)        tide_ones_at((pool), (type), (n), TIDE_HERE)
+#define tide_fill_type(pool, type, n, value) tide_fill_at((pool), (type), (n), (value), TIDE_HERE)
 
 /* Scopes for an FFI: a call from another language. tide_scope_enter fills *scope, which the caller
  * owns and must not move until it is left. A NULL site means one shared, unnamed site.

@@ -11,7 +11,7 @@
 #define TIDEPOOL_VERSION_MINOR 1
 #define TIDEPOOL_VERSION_PATCH 0
 
-/* As one number, for comparisons: 10203 is 1.2.3. tide_version_number() is the library's own. */
+/* As one number, for comparisons: 10203 is 1.2.3. */
 #define TIDEPOOL_VERSION \
     (TIDEPOOL_VERSION_MAJOR * 10000 + TIDEPOOL_VERSION_MINOR * 100 + TIDEPOOL_VERSION_PATCH)
 
@@ -19,9 +19,6 @@ TIDE_BEGIN_DECLS
 
 /* The library's version, "1.2.3"; static text. Any thread, as all of this header. */
 TIDE_API const char *tide_version(void);
-
-/* The same as a number: as TIDEPOOL_VERSION. */
-TIDE_API int tide_version_number(void);
 
 /* For tide_version_check: does the library fit headers of that version? */
 TIDE_API tide_status tide_version_fits(int headers);

@@ -25,7 +25,7 @@
     X(scope, pool, pool, POOL) X(scope, base, base, ENTRY) X(scope, tag, tag, WORD)                \
     X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
     X(scope, saved, saved, SAVED) X(scope, site, site, POINTER)                                    \
-    X(array, shape, tensor.shape, EXTENTS) X(array, hits, hits, WORD)                              \
+    X(array, shape, tensor.shape, EXTENTS)                                                         \
     X(runtime, enter, enter, ENTER_FUNCTION) X(runtime, leave, leave, LEAVE_FUNCTION)              \
     X(runtime, frame, frame, FRAME_FUNCTION)                                                       \
     X(runtime, frame_leave, frame_leave, LEAVE_FUNCTION)                                           \

@@ -66,8 +66,6 @@ static void array_take_slot(stage_body *body, const tide_spec *spec, const tide_
     if (spec->count)
         stage_count(body, body->params[PLAN]);
     stage_store(body, shelf, AT(shelf, next), stage_ahead(e, slot, 1));
-    gcc_jit_block_add_assignment_op(body->here, NULL, stage_place(e, header, AT(array, hits)),
-                                    GCC_JIT_BINARY_OP_PLUS, stage_constant(e, STAGE_WORD, 1));
     stage_return(body, header);
 }
 

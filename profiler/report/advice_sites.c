@@ -232,8 +232,8 @@ typedef struct site_reason {
 
 static const site_reason site_reasons[] = {
     {"megamorphic", "takes more different types or shapes than are worth testing for",
-     "Split it by type: one site in each branch; for values in any order hand over many at once "
-     "(tide_dispatch_each).",
+     "Split it by type: one site in each branch; where the order of values is free, sort them by "
+     "type.",
      SITE_SPLIT_NAMES},
     {"others", "takes more different types or shapes than a profile has room for",
      "Split it by type or shape, so that each site sees a few.", SITE_SPLIT_NAMES},

@@ -8,15 +8,17 @@
 #include "runtime/base/type.h"
 #include "runtime/pool/header.h"
 
-/* An empty loose array of a type and rank, on this pool, for whoever asked at this place. NULL
- * with a message. */
-tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
-                                     TIDE_PLACE);
+/* An empty header of a type and rank, whose memory is on the pool's device. */
+void tide_header_set_up(tide_header *header, const tide_pool *pool, tide_type type, int ndim);
 
-/* Makes an empty loose array the header of memory that is not the pool's: that of a tensor, whose
- * strides may be NULL. */
-tide_array *tide_loose_describe(tide_loose_array *loose, const tide_dl_tensor *tensor,
-                                size_t length);
+/* Such a one as an array of the pool itself, for whoever asked at this place: a *loose* header. NULL
+ * with a message. */
+tide_header *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
+                                TIDE_PLACE);
+
+/* Makes an empty loose header that of memory that is not the pool's: that of a tensor, whose strides
+ * may be NULL. */
+tide_array *tide_loose_describe(tide_header *loose, const tide_dl_tensor *tensor, size_t length);
 
 /* Is this array a loose one that is still live in this pool? A young one is found sooner. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);
@@ -38,8 +40,5 @@ void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_
 /* DLPack's name for a type. False for a type that has none there; *out is opaque bytes then, or a
  * bit. */
 bool tide_dl_type_of(tide_type type, tide_dl_type *out);
-
-/* DLPack's name for a device. */
-tide_dl_device tide_dl_device_of(const tide_device *device);
 
 #endif

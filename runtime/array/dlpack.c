@@ -135,7 +135,7 @@ static tide_status dlpack_check_import(const tide_pool *pool, const tide_dl_mana
     if (managed->version.major != TIDE_DL_MAJOR)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "DLPack %u.%u, we speak major version %d",
                          managed->version.major, managed->version.minor, TIDE_DL_MAJOR);
-    tide_dl_device ours = tide_dl_device_of(pool->core->device);
+    tide_dl_device ours = pool->core->device->dl;
     if (tensor->device.device_type != ours.device_type ||
         tensor->device.device_id != ours.device_id)
         return tide_fail(TIDE_ERROR_DEVICE, call, "memory of device %d:%d, pool '%s' is on %s",
@@ -152,8 +152,8 @@ static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *manage
 {
     const tide_dl_tensor *tensor = &managed->tensor;
     tide_assert(dlpack_type_named(tensor->dtype) != TIDE_NO_TYPE);
-    tide_loose_array *loose = tide_loose_acquire(
-        pool, dlpack_type_named(tensor->dtype), tensor->ndim, "tide_array_import", TIDE_PASS_PLACE);
+    tide_header *loose = tide_loose_acquire(pool, dlpack_type_named(tensor->dtype), tensor->ndim,
+                                            "tide_array_import", TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
     tide_array *array = tide_loose_describe(loose, tensor, length);

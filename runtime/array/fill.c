@@ -70,19 +70,9 @@ void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value,
     return NULL;
 }
 
-void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value)
-{
-    return tide_fill_at(pool, type, n, value, TIDE_CALLER);
-}
-
 void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     return fill_acquired(pool, type, n, NULL, TIDE_PASS_PLACE);
-}
-
-void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
-{
-    return tide_zeros_at(pool, type, n, TIDE_CALLER);
 }
 
 /* The number one, in each numeric type; NULL for other types. */
@@ -125,9 +115,4 @@ void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     const void *value = tide_one_of(type, "tide_ones");
     return value != NULL ? fill_acquired(pool, type, n, value, TIDE_PASS_PLACE) : NULL;
-}
-
-void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
-{
-    return tide_ones_at(pool, type, n, TIDE_CALLER);
 }

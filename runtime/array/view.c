@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays made from arrays: filled, similar, viewed, reshaped. */
+/* Arrays made from values and from arrays: filled, viewed, reshaped. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
@@ -44,39 +44,17 @@ tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim, const int
     return NULL;
 }
 
-tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type, int ndim,
-                               const int64_t *shape)
-{
-    if (like == NULL) {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_similar", "the array is NULL");
-        return NULL;
-    }
-    tide_type wanted = type != TIDE_NO_TYPE ? type : like->type;
-    tide_order order = (tide_order)like->order;
-    if (shape == NULL)
-        return tide_array_acquire_slow(pool, wanted, order, like->tensor.ndim, like->tensor.shape,
-                                       TIDE_CALLER);
-    return tide_array_acquire_slow(pool, wanted, order, ndim, shape, TIDE_CALLER);
-}
-
 /* ---- loose headers ---------------------------------------------------------------------- */
 
-tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
-                                     TIDE_PLACE)
+tide_header *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
+                                TIDE_PLACE)
 {
     if (tide_pool_use_or_report(pool, call) != TIDE_OK)
         return NULL;
-    tide_loose_array *loose = tide_acquire_inline(pool, tide_header_type(), 1, TIDE_PASS_PLACE);
+    tide_header *loose = tide_acquire_inline(pool, tide_header_type(), 1, TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
-    tide_assert(type != TIDE_NO_TYPE && ndim >= 0 && ndim <= TIDE_NDIM_MAX);
-    memset(loose, 0, sizeof *loose);
-    loose->array.type = type;
-    loose->array.tensor.ndim = ndim;
-    loose->array.tensor.shape = loose->shape;
-    loose->array.tensor.strides = loose->strides;
-    loose->array.tensor.device = tide_dl_device_of(pool->core->device);
-    tide_dl_type_of(type, &loose->array.tensor.dtype);
+    tide_header_set_up(loose, pool, type, ndim);
     return loose;
 }
 
@@ -95,7 +73,7 @@ bool tide_loose_live(const tide_pool *pool, const tide_array *array)
 enum { VIEW_WORD_BITS = 64 }; /* a header counts in bytes, and bits are read in words */
 
 /* Shares the memory of `array` from `offset` elements on. */
-static void view_share(tide_loose_array *loose, const tide_array *array, int64_t offset)
+static void view_share(tide_header *loose, const tide_array *array, int64_t offset)
 {
     size_t size = tide_type_facts_of(array->type)->size;
     uint64_t bytes = array->type == TIDE_BIT ? (uint64_t)offset / 8 : (uint64_t)offset * size;
@@ -197,8 +175,7 @@ tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int6
     int64_t offset = view_offset(array, start, extent);
     if (array->type == TIDE_BIT && view_check_bits(array, offset, extent, step) != TIDE_OK)
         return NULL;
-    tide_loose_array *view =
-        tide_loose_acquire(pool, array->type, ndim, "tide_array_view", TIDE_CALLER);
+    tide_header *view = tide_loose_acquire(pool, array->type, ndim, "tide_array_view", TIDE_CALLER);
     if (view == NULL)
         return NULL;
     view->array.length = 1;
@@ -230,7 +207,7 @@ tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndi
         tide_fail(TIDE_ERROR_STATE, call, "the array is not contiguous in its order");
         return NULL;
     }
-    tide_loose_array *made = tide_loose_acquire(pool, array->type, ndim, call, TIDE_CALLER);
+    tide_header *made = tide_loose_acquire(pool, array->type, ndim, call, TIDE_CALLER);
     if (made == NULL)
         return NULL;
     if (ndim > 0)

@@ -74,8 +74,7 @@ static tide_status wrap_check(const tide_pool *pool, const tide_array_source *so
     return TIDE_OK;
 }
 
-tide_array *tide_loose_describe(tide_loose_array *loose, const tide_dl_tensor *tensor,
-                                size_t length)
+tide_array *tide_loose_describe(tide_header *loose, const tide_dl_tensor *tensor, size_t length)
 {
     size_t ndim = (size_t)tensor->ndim;
     tide_assert(ndim <= TIDE_NDIM_MAX && loose->array.base == NULL);
@@ -100,7 +99,7 @@ static tide_array *wrap_make(tide_pool *pool, const tide_array_source *source, s
 {
     if (!tide_log_room(pool, 3, call))
         return NULL;
-    tide_loose_array *loose =
+    tide_header *loose =
         tide_loose_acquire(pool, source->type, source->ndim, call, TIDE_PASS_PLACE);
     if (loose == NULL || wrap_remember(pool, source) != TIDE_OK)
         return NULL;

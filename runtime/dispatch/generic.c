@@ -18,10 +18,8 @@ _Static_assert(TIDE_TYPE_LIMIT % PAGE_TYPES == 0, "every type has a place in a p
 _Static_assert(TIDE_ALL_TYPES >= TIDE_TYPE_LIMIT, "no type is taken for the fallback");
 
 struct tide_generic {
-    tide_method **pages[PAGES];     /* atomic each; NULL until one of its types has a method */
-    tide_method_many **many[PAGES]; /* likewise, of methods for many values                  */
-    tide_method *fallback;          /* atomic; of types without their own, or NULL           */
-    tide_method_many *fallback_many;
+    tide_method **pages[PAGES]; /* atomic each; NULL until one of its types has a method */
+    tide_method *fallback;      /* atomic; of types without their own, or NULL           */
     uint64_t unmet;
     tide_generic *older;
     uint32_t keys; /* 0: by type */
@@ -116,39 +114,16 @@ static const char *generic_noun(const tide_generic *generic)
 
 /* ---- methods ------------------------------------------------------------------------------ */
 
-/* A page of so many places, all empty. NULL when memory is short. */
-static void *generic_make_page(size_t place)
-{
-    void *page = tide_os_resize(NULL, PAGE_TYPES * place);
-    if (page != NULL)
-        memset(page, 0, PAGE_TYPES * place);
-    return page;
-}
-
 /* The page of a type, made if there is none. NULL when memory is short. Registry locked. */
 static tide_method **generic_page_for(tide_generic *generic, tide_type type)
 {
     tide_assert(generic != NULL && type / PAGE_TYPES < PAGES);
     tide_method **page = generic->pages[type / PAGE_TYPES];
-    if (page == NULL && (page = generic_make_page(sizeof *page)) != NULL)
+    if (page == NULL && (page = tide_os_resize(NULL, PAGE_TYPES * sizeof *page)) != NULL) {
+        memset(page, 0, PAGE_TYPES * sizeof *page);
         __atomic_store_n(&generic->pages[type / PAGE_TYPES], page, __ATOMIC_RELEASE);
+    }
     return page;
-}
-
-static tide_method_many **generic_many_page_for(tide_generic *generic, tide_type type)
-{
-    tide_assert(generic != NULL && type / PAGE_TYPES < PAGES);
-    tide_method_many **page = generic->many[type / PAGE_TYPES];
-    if (page == NULL && (page = generic_make_page(sizeof *page)) != NULL)
-        __atomic_store_n(&generic->many[type / PAGE_TYPES], page, __ATOMIC_RELEASE);
-    return page;
-}
-
-static tide_status generic_refuse_memory(const tide_generic *generic, tide_type type,
-                                         const char *call)
-{
-    return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for method %u of '%s'", type,
-                     generic->name);
 }
 
 static tide_status generic_add_method(tide_generic *generic, tide_type type, tide_method *method)
@@ -160,50 +135,21 @@ static tide_status generic_add_method(tide_generic *generic, tide_type type, tid
     else if ((page = generic_page_for(generic, type)) != NULL)
         __atomic_store_n(&page[type % PAGE_TYPES], method, __ATOMIC_RELEASE);
     else
-        return generic_refuse_memory(generic, type, "tide_generic_add");
-    return TIDE_OK;
-}
-
-static tide_status generic_add_many_method(tide_generic *generic, tide_type type,
-                                           tide_method_many *method)
-{
-    tide_method_many **page;
-    tide_assert(method != NULL);
-    if (type == TIDE_ALL_TYPES)
-        __atomic_store_n(&generic->fallback_many, method, __ATOMIC_RELEASE);
-    else if ((page = generic_many_page_for(generic, type)) != NULL)
-        __atomic_store_n(&page[type % PAGE_TYPES], method, __ATOMIC_RELEASE);
-    else
-        return generic_refuse_memory(generic, type, "tide_generic_add_many");
-    return TIDE_OK;
-}
-
-/* Of both calls that add. */
-static tide_status generic_validate(const tide_generic *generic, tide_type type, bool method,
-                                    const char *call)
-{
-    if (generic == NULL || !method)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
-                         generic == NULL ? "generic function" : "method");
-    if (type != TIDE_ALL_TYPES && !tide_generic_takes(generic, type))
-        return tide_generic_refuse(generic, type, call);
+        return tide_fail(TIDE_ERROR_MEMORY, "tide_generic_add", "no memory for method %u of '%s'",
+                         type, generic->name);
     return TIDE_OK;
 }
 
 tide_status tide_generic_add(tide_generic *generic, tide_type type, tide_method *method)
 {
-    TIDE_FORWARD(generic_validate(generic, type, method != NULL, "tide_generic_add"));
+    const char *call = "tide_generic_add";
+    if (generic == NULL || method == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
+                         generic == NULL ? "generic function" : "method");
+    if (type != TIDE_ALL_TYPES && !tide_generic_takes(generic, type))
+        return tide_generic_refuse(generic, type, call);
     tide_registry_lock();
     tide_status status = generic_add_method(generic, type, method);
-    tide_registry_unlock();
-    return status;
-}
-
-tide_status tide_generic_add_many(tide_generic *generic, tide_type type, tide_method_many *method)
-{
-    TIDE_FORWARD(generic_validate(generic, type, method != NULL, "tide_generic_add_many"));
-    tide_registry_lock();
-    tide_status status = generic_add_many_method(generic, type, method);
     tide_registry_unlock();
     return status;
 }
@@ -267,23 +213,4 @@ tide_method *tide_generic_meet(tide_generic *generic, tide_type type, const char
     if (TIDE_UNLIKELY(method == NULL))
         generic_report_unmet(generic, type, caller);
     return method;
-}
-
-tide_method *tide_generic_find_quietly(const tide_generic *generic, tide_type type)
-{
-    tide_assert(generic != NULL);
-    return generic_look_up(generic, type);
-}
-
-tide_method_many *tide_generic_find_many(const tide_generic *generic, tide_type type)
-{
-    tide_assert(generic != NULL);
-    if (type >= TIDE_TYPE_LIMIT)
-        return __atomic_load_n(&generic->fallback_many, __ATOMIC_ACQUIRE);
-    tide_method_many **page = __atomic_load_n(&generic->many[type / PAGE_TYPES], __ATOMIC_ACQUIRE);
-    tide_method_many *own =
-        page != NULL ? __atomic_load_n(&page[type % PAGE_TYPES], __ATOMIC_ACQUIRE) : NULL;
-    if (own != NULL || tide_generic_place(generic, type) != NULL)
-        return own;
-    return __atomic_load_n(&generic->fallback_many, __ATOMIC_ACQUIRE);
 }

@@ -24,15 +24,8 @@ tide_method **tide_generic_place_of(const tide_generic *generic, tide_type numbe
  * never NULL again. NULL: it has no method of its own. Any thread. */
 tide_method **tide_generic_place(const tide_generic *generic, tide_type type);
 
-/* The method for many values of the type. NULL, no message, if there is none, or if that is the
- * fallback's and the type has a method of its own for one value. Any thread. */
-tide_method_many *tide_generic_find_many(const tide_generic *generic, tide_type type);
-
-/* The method for one value; NULL, no message, if there is none. */
-tide_method *tide_generic_find_quietly(const tide_generic *generic, tide_type type);
-
-/* The same for a call of the function `caller`. If there is none, it is counted, and there is a
- * message. */
+/* The method that a call of the function `caller` meets. If there is none, NULL: it is counted, and
+ * there is a message. */
 tide_method *tide_generic_meet(tide_generic *generic, tide_type type, const char *caller);
 
 /* What a site that dispatches calls: what the function's pages say. A plan with counts, which is a

@@ -18,11 +18,6 @@ const char *tide_version(void)
     return VERSION_TEXT_BY(TIDEPOOL_VERSION_MAJOR, TIDEPOOL_VERSION_MINOR, TIDEPOOL_VERSION_PATCH);
 }
 
-int tide_version_number(void)
-{
-    return TIDEPOOL_VERSION;
-}
-
 tide_status tide_version_fits(int headers)
 {
     if (version_line(headers) == version_line(TIDEPOOL_VERSION) && headers <= TIDEPOOL_VERSION)

@@ -177,12 +177,6 @@ typedef struct tide_pool_listing {
     tide_pool *next, **link;
 } tide_pool_listing;
 
-/* N-D headers of slots; runtime/array/array.c. */
-typedef struct tide_pool_headers {
-    uint64_t cached, computed, made;
-    uint64_t hits_gone; /* hits of headers that have been freed */
-} tide_pool_headers;
-
 /* Streams; runtime/pool/streams.h. */
 typedef struct tide_pool_streams {
     void *own;
@@ -224,7 +218,6 @@ typedef struct tide_pool_core {
     tide_levels levels;
     tide_pool_requests requests;
     tide_pool_listing list;
-    tide_pool_headers headers;
     tide_abandonments abandoned;
     tide_pool_streams streams;
     tide_pool_rows rows;

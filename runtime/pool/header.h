@@ -10,19 +10,16 @@
 #include "runtime/base/assert.h"
 #include "runtime/pool/core.h"
 
-/* One remembered shape of a slot. */
-typedef struct tide_shape_way {
-    int ndim; /* -1: empty */
-    tide_order order;
-    size_t length;
+/* A header with its shape and strides. */
+typedef struct tide_header {
+    tide_array array; /* first */
     int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
-} tide_shape_way;
+} tide_header;
 
-/* The headers of one slot. Each keeps its address for as long as the slot exists. */
+/* The headers of one slot, by rank; NULL: none yet. Each keeps its address for as long as the slot
+ * exists. */
 struct tide_array_cache {
-    tide_array *headers[TIDE_NDIM_MAX + 1]; /* by rank */
-    uint32_t way_count, turn;               /* the way to be given up next */
-    tide_shape_way ways[];
+    tide_header *headers[TIDE_NDIM_MAX + 1];
 };
 
 /* Sets how many elements the slot admits from now on, and whether fast paths find its last header
@@ -36,7 +33,7 @@ static inline void tide_slot_admit(tide_slot *slot, size_t limit)
 }
 
 /* Frees the headers that a slot keeps. */
-void tide_header_forget(tide_pool *pool, tide_slot *slot);
+void tide_header_forget(tide_slot *slot);
 
 /* The type of headers that are acquired like arrays, so rewound like them. */
 tide_type tide_header_type(void);
@@ -46,11 +43,5 @@ bool tide_header_is(tide_type type);
 
 /* The row of such headers, or one that was never set up. */
 const tide_row *tide_header_row(const tide_pool *pool);
-
-/* A header whose shape and strides are its own: of a view, a reshape, an import. */
-typedef struct tide_loose_array {
-    tide_array array;
-    int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
-} tide_loose_array;
 
 #endif

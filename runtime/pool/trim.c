@@ -43,7 +43,7 @@ static void trim_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
         trim_give_back(pool, row, slot, summary);
     while (row->count > tide_row_live(row)) {
         __atomic_store_n(&row->count, row->count - 1, __ATOMIC_RELAXED); /* others may look */
-        tide_header_forget(pool, &row->slots[row->count]);
+        tide_header_forget(&row->slots[row->count]);
     }
     tide_assert(row->shelf->next == row->slots + row->count);
 }

@@ -55,7 +55,7 @@ extern const tide_runtime tide_runtime_general;
     X(struct tide_scope, tag) X(struct tide_scope, outer_saved) X(struct tide_scope, plan)         \
     X(struct tide_scope, saved) X(struct tide_scope, site) X(struct tide_plan, counts)             \
     X(tide_plan_counts, runs) X(struct tide_array, tensor) X(struct tide_array, length)            \
-    X(struct tide_array, hits) X(tide_dl_tensor, shape) X(tide_runtime, enter)                     \
+    X(tide_dl_tensor, shape) X(tide_runtime, enter)                     \
     X(tide_runtime, leave) X(tide_runtime, frame) X(tide_runtime, frame_leave)                     \
     X(tide_runtime, acquire) X(tide_runtime, acquire_slow) X(tide_runtime, array)                  \
     X(tide_runtime, array_slow)

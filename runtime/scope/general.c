@@ -55,44 +55,6 @@ tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim, c
                                    place.function, place.line);
 }
 
-/* Returns the site, or NULL with a message unless it is of this kind. */
-static tide_site *general_site_of_kind(tide_site *site, tide_kind kind, const char *call)
-{
-    tide_assert((unsigned)kind < TIDE_KIND_COUNT);
-    if (site == NULL)
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
-    else if (site->kind != kind)
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "site '%s' is of kind %s, not %s",
-                  site->name != NULL ? site->name : "?", tide_kind_name(site->kind),
-                  tide_kind_name(kind));
-    return site != NULL && site->kind == kind ? site : NULL;
-}
-
-void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n)
-{
-    site = general_site_of_kind(site, TIDE_KIND_ACQUIRE, "tide_site_acquire");
-    return site != NULL ? tide_site_acquire_inline(site, pool, type, n) : NULL;
-}
-
-tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type, int ndim,
-                                    const int64_t *shape)
-{
-    site = general_site_of_kind(site, TIDE_KIND_ARRAY, "tide_site_acquire_array");
-    return site != NULL ? tide_site_array_inline(site, pool, type, ndim, shape) : NULL;
-}
-
-/* ---- dispatches -------------------------------------------------------------------------- */
-
-void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, void *args)
-{
-    if (site == NULL || site->kind != TIDE_KIND_DISPATCH) {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_dispatch", "the site is %s",
-                  site == NULL ? "NULL" : "of another kind");
-        return;
-    }
-    tide_site_dispatch_inline(site, generic, type, args);
-}
-
 /* ---- the table handed to compiled code -------------------------------------------------- */
 
 _Static_assert(sizeof(tide_runtime) == 8 * sizeof(tide_enter_function *),

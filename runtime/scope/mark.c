@@ -70,8 +70,9 @@ static inline tide_mark mark_push(tide_pool *pool)
 }
 
 /* For any pool. */
-static TIDE_COLD tide_mark mark_open_slow(tide_pool *pool, const char *call, TIDE_PLACE)
+static TIDE_COLD tide_mark mark_open_slow(tide_pool *pool, TIDE_PLACE)
 {
+    const char *call = "tide_checkpoint";
     if (tide_level_admit_or_report(pool, call) != TIDE_OK || !tide_log_room(pool, 1, call))
         return mark_refused;
     tide_mark mark = mark_push(pool);
@@ -82,64 +83,9 @@ static TIDE_COLD tide_mark mark_open_slow(tide_pool *pool, const char *call, TID
 tide_mark tide_checkpoint(tide_pool *pool)
 {
     if (TIDE_UNLIKELY(!tide_level_ready(pool)))
-        return mark_open_slow(pool, "tide_checkpoint", TIDE_CALLER);
+        return mark_open_slow(pool, TIDE_CALLER);
     tide_mark mark = mark_push(pool);
     tide_level_open(pool);
-    return mark;
-}
-
-static const char mark_typed_call[] = "tide_checkpoint_types";
-
-/* For any pool and any types. */
-static TIDE_COLD tide_mark mark_open_typed_slow(tide_pool *pool, const tide_type *types,
-                                                size_t count, TIDE_PLACE)
-{
-    for (size_t i = 0; i < count; i++)
-        if (tide_type_facts_of(types[i]) == NULL) {
-            tide_type_refuse(types[i], mark_typed_call);
-            return mark_refused;
-        }
-    tide_mark mark = mark_open_slow(pool, mark_typed_call, TIDE_PASS_PLACE);
-    for (size_t i = 0; mark.pool != NULL && i < count; i++) {
-        tide_shelf *shelf = &pool->shelves[types[i]];
-        /* A shelf not yet set up has nothing to save; its first acquire will. */
-        if (shelf->next != NULL && !tide_log_touch(pool, shelf, mark_typed_call)) {
-            tide_mark_close(pool, mark.position, mark.saved, (tide_place){TIDE_PASS_PLACE});
-            return mark_refused;
-        }
-        tide_assert(shelf->next == NULL || tide_log_saved(pool, shelf));
-    }
-    return mark;
-}
-
-/* May a mark open here that saves all these types, without more ado? */
-static inline bool mark_typed_ready(const tide_pool *pool, const tide_type *types, size_t count)
-{
-    if (!tide_level_ready(pool))
-        return false;
-    /* Asked once: it may be closed meanwhile, and then what is left is less than nothing. */
-    tide_entry *room = tide_log_open(pool);
-    if (TIDE_UNLIKELY(room <= pool->log_top || (size_t)(room - pool->log_top) <= count))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (TIDE_UNLIKELY(types[i] >= TIDE_TYPE_LIMIT || pool->shelves[types[i]].bit == 0))
-            return false;
-    return true;
-}
-
-tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count)
-{
-    if (types == NULL && count != 0) {
-        tide_fail(TIDE_ERROR_ARGUMENT, mark_typed_call, "types is NULL, count is %zu", count);
-        return mark_refused;
-    }
-    if (TIDE_UNLIKELY(!mark_typed_ready(pool, types, count)))
-        return mark_open_typed_slow(pool, types, count, TIDE_CALLER);
-    tide_mark mark = mark_push(pool);
-    tide_level_open(pool);
-    bool saved = tide_level_save_ready(pool, count, types);
-    tide_assert(saved);
-    (void)saved;
     return mark;
 }
 

@@ -4,8 +4,6 @@
  *   lookup         TIDE_DISPATCH, its site pinned to the general plan: the methods' table
  *   switch         what a person would write who knows all types beforehand
  *   tide-table     TIDE_DISPATCH by the table that its site has learned
- *   tide-each      tide_dispatch_each over lists of types and values, 4096 values a call; -many: each
- *                  type also has a method for many values
  *   direct         calls of the known methods, in the order of the stream
  *   floor          the methods' bodies in place of the calls
  *
@@ -38,8 +36,6 @@ typedef struct dispatch_state {
     tide_site *site;
     item *items;
     size_t rows;
-    tide_type *listed; /* of each item; dispatch-random */
-    void **args;
     uint64_t unmet;
 } dispatch_state;
 
@@ -61,21 +57,6 @@ SIXTEEN(METHOD)
 static tide_method *const methods[TYPES] = {
 #define METHOD_ENTRY(n) method_##n,
     SIXTEEN(METHOD_ENTRY)};
-
-/* For many values at once. */
-#define METHOD_MANY(n)                                    \
-    static void many_##n(void *const *args, size_t count) \
-    {                                                     \
-        for (size_t i = 0; i < count; i++) {              \
-            item *at = args[i];                           \
-            at->result = BODY(n, at);                     \
-        }                                                 \
-    }
-SIXTEEN(METHOD_MANY)
-
-static tide_method_many *const manies[TYPES] = {
-#define MANY_ENTRY(n) many_##n,
-    SIXTEEN(MANY_ENTRY)};
 
 /* --- streams ------------------------------------------------------------------------------ */
 
@@ -222,10 +203,6 @@ static void teardown(void *state)
 {
     dispatch_state *s = state;
     bench_release(s->items, s->rows * sizeof *s->items);
-    if (s->listed != NULL) {
-        bench_release(s->listed, s->rows * sizeof *s->listed);
-        bench_release(s->args, s->rows * sizeof *s->args);
-    }
     bench_state_free(s, sizeof *s);
 }
 
@@ -243,22 +220,8 @@ static void *setup_random(const bench_case *job)
     uint32_t kinds = (uint32_t)strtoul(strrchr(job->name, '-') + 1, NULL, 10);
     dispatch_state *s = make(BENCH_DISPATCH_RANDOM, 1);
     uint64_t random = 77;
-    s->listed = bench_allocate(s->rows * sizeof *s->listed);
-    s->args = bench_allocate(s->rows * sizeof *s->args);
-    for (size_t i = 0; i < s->rows; i++) {
+    for (size_t i = 0; i < s->rows; i++)
         s->items[i] = make_item((uint32_t)((bench_random(&random) >> 32) % kinds), &random);
-        s->listed[i] = s->items[i].type;
-        s->args[i] = &s->items[i];
-    }
-    return s;
-}
-
-static void *setup_many(const bench_case *job)
-{
-    dispatch_state *s = setup_random(job);
-    for (uint32_t i = 0; i < TYPES; i++)
-        if (tide_generic_add_many(s->generic, types[i], manies[i]) != TIDE_OK)
-            bench_die("%s", tide_error_message());
     return s;
 }
 
@@ -318,22 +281,6 @@ const bench_variant *const bench_dispatch_3_variants[] = {
 };
 /* --- types at random ---------------------------------------------------------------------- */
 
-enum { EACH = 4096 }; /* values a call */
-
-static uint64_t each_run(void *state, uint64_t operations)
-{
-    dispatch_state *s = state;
-    uint64_t done = 0;
-    while (done < operations)
-        for (size_t row = 0; row < s->rows; row += EACH, done += EACH) {
-            if (tide_dispatch_each(s->generic, s->listed + row, s->args + row, EACH) != EACH)
-                bench_die("%s", tide_error_message());
-        }
-    return done;
-}
-
-PROVE(each)
-
 static void *lookup_random_setup(const bench_case *job)
 {
     return looked_up(setup_random(job));
@@ -350,23 +297,13 @@ static void *compiled_random_setup(const bench_case *job)
     return s;
 }
 
-/* Methods for many stay with the generic function; tide-each has one of its own. */
-static void *each_setup(const bench_case *job)
-{
-    dispatch_state *s = setup_random(job);
-    s->generic = tide_generic_create("bench: one by one");
-    for (uint32_t i = 0; i < TYPES; i++)
-        if (s->generic == NULL || tide_generic_add(s->generic, types[i], methods[i]) != TIDE_OK)
-            bench_die("%s", tide_error_message());
-    return s;
-}
-
 DISPATCH_VARIANT(lookup_random, "lookup", NULL, lookup_random_setup, lookup)
 DISPATCH_VARIANT(compiled_random, "tide-table", NULL, compiled_random_setup, compiled)
 DISPATCH_VARIANT(cases_random, "switch", NULL, setup_random, switch_all)
-DISPATCH_VARIANT(each_one, "tide-each", NULL, each_setup, each)
-DISPATCH_VARIANT(each_many, "tide-each-many", NULL, setup_many, each)
 
 const bench_variant *const bench_dispatch_random_variants[] = {
-    &cases_random, &lookup_random, &compiled_random, &each_one, &each_many, NULL,
+    &cases_random,
+    &lookup_random,
+    &compiled_random,
+    NULL,
 };

@@ -81,11 +81,6 @@ static void prepare_seen(struct fixture *fixture)
     need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
 }
 
-static tide_status similar(struct fixture *fixture)
-{
-    return status_of(tide_array_similar(fixture->pool, fixture->array, TIDE_I32, 2, folded));
-}
-
 /* ---- longer ----------------------------------------------------------------------------- */
 
 /* A refusal leaves the array where it is, as it is. */
@@ -264,7 +259,6 @@ static const struct fault_case cases[] = {
     {"tide_array_zeros", NULL, zeros, ASKS, NULL, 0},
     {"tide_array_ones", NULL, ones, ASKS, NULL, 0},
     {"tide_array_fill", NULL, fill, ASKS, NULL, 0},
-    {"tide_array_similar", prepare_array, similar, ASKS, NULL, 0},
     {"tide_acquire_bits", NULL, acquire_bits, ASKS, "tide_acquire", 0},
 
     {"tide_grow", prepare_array, grow, ASKS, "tide_grow", 0},

@@ -265,13 +265,6 @@ static tide_status acquire_smaller_after(struct fixture *fixture)
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-static tide_status checkpoint_types(struct fixture *fixture)
-{
-    const tide_type types[] = {TIDE_F64, TIDE_F32, TIDE_F64};
-    tide_mark mark = tide_checkpoint_types(fixture->pool, types, 3);
-    return mark.pool == NULL ? tide_error_status() : tide_rewind(fixture->pool, mark);
-}
-
 static tide_status rewind_mark(struct fixture *fixture)
 {
     return tide_rewind(fixture->pool, fixture->mark);
@@ -459,7 +452,6 @@ static const struct fault_case cases[] = {
     {"tide_ones", NULL, acquire_ones, ASKS, "tide_acquire", 0},
     {"tide_fill", NULL, acquire_filled, ASKS, "tide_acquire", 0},
 
-    {"tide_checkpoint_types", NULL, checkpoint_types, NEVER, NULL, 0},
     {"tide_rewind", prepare_mixed, rewind_mark, NEVER, NULL, 0},
 
     {"TIDE_SCOPE, full", prepare_novel, scope, ASKS, "tide_acquire", 0},

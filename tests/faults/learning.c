@@ -53,25 +53,6 @@ static tide_status generic_add(struct fixture *fixture)
     return found ? TIDE_OK : TIDE_ERROR_STATE;
 }
 
-static void method_many(void *const *args, size_t count)
-{
-    (void)args;
-    calls += (unsigned)count;
-}
-
-/* Without memory for it nothing was added: the value meets the method of all types. */
-static tide_status generic_add_many(struct fixture *fixture)
-{
-    (void)fixture;
-    void *args = &calls;
-    tide_status status = tide_generic_add_many(generic, TIDE_F64, method_many);
-    if (status != TIDE_OK)
-        return status;
-    calls = 0;
-    bool met = tide_dispatch_each(generic, &(tide_type){TIDE_F64}, &args, 1) == 1 && calls == 1;
-    return met ? TIDE_OK : TIDE_ERROR_STATE;
-}
-
 static tide_status dispatch_once(void)
 {
     calls = 0;
@@ -344,7 +325,6 @@ static tide_status steer(struct fixture *fixture)
 static const struct fault_case cases[] = {
     {"tide_generic_create", NULL, generic_create, ASKS, "tide_generic_create", 0},
     {"tide_generic_add, find", prepare_generic, generic_add, ASKS, "tide_generic_add", 0},
-    {"tide_generic_add_many", prepare_generic, generic_add_many, ASKS, "tide_generic_add_many", 0},
 
     {"tide_site_register_kind", NULL, register_kind, ASKS, "tide_site_register_kind", 0},
     {"TIDE_ACQUIRE_SITE", NULL, acquire_site, ASKS, "tide_acquire", 0},

@@ -86,7 +86,7 @@ PATH(frame)
 PATH(acquire)
 {
     for (size_t i = 0; i < times; i++)
-        USE(tide_site_acquire_inline(&sites[TIDE_KIND_ACQUIRE], pool, TIDE_I32, 100));
+        USE(tide_site_acquire(&sites[TIDE_KIND_ACQUIRE], pool, TIDE_I32, 100));
 }
 
 PATH(array)
@@ -94,13 +94,13 @@ PATH(array)
     int64_t shape[2] = {10, 10};
     __asm__ volatile("" : "+m"(shape));
     for (size_t i = 0; i < times; i++)
-        USE(tide_site_array_inline(&sites[TIDE_KIND_ARRAY], pool, TIDE_F64, 2, shape));
+        USE(tide_site_acquire_array(&sites[TIDE_KIND_ARRAY], pool, TIDE_F64, 2, shape));
 }
 
 PATH(dispatch)
 {
     for (size_t i = 0; i < times; i++)
-        tide_site_dispatch_inline(&sites[TIDE_KIND_DISPATCH], generic, TIDE_F64, pool);
+        tide_site_dispatch(&sites[TIDE_KIND_DISPATCH], generic, TIDE_F64, pool);
 }
 
 const golden_path golden_compiled_paths[] = {

@@ -11,6 +11,7 @@
 #include <tidepool/check.h>
 #include <tidepool/device_bump.h>
 #include <tidepool/dlpack.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>
@@ -61,6 +62,9 @@ static int use_acquires(tide_pool *pool, int few, size_t many, unsigned char tin
     USE_CHECK(tide_ones(pool, float, many)[1] > 0);
     USE_CHECK(tide_fill(pool, short, tiny, 7)[0] == 7);
     USE_CHECK(tide_fill(pool, int, few, *tide_fill(pool, int, few, few))[1] == few);
+    USE_CHECK(tide_zeros_type(pool, TIDE_F64, many) != NULL);
+    USE_CHECK(tide_ones_type(pool, TIDE_F64, many) != NULL);
+    USE_CHECK(tide_fill_type(pool, TIDE_I32, many, &few) != NULL);
     use_point *points = tide_acquire(pool, use_point, few);
     points = tide_grow(pool, use_point, points, many);
     USE_CHECK(points != NULL && tide_grow(pool, use_point, points, wide) != NULL);

@@ -26,8 +26,6 @@ static double *found, image[VALUES], x[VALUES];
 static float input[VALUES], output[VALUES];
 static size_t used = 4, room = 4, count = VALUES, n = VALUES, rows = 3, columns = 4, width = 4;
 static int arguments, called;
-static tide_type types[VALUES];
-static void *args[VALUES];
 
 static void filter(tide_pool *of, double *line, const double *from, size_t values)
 {
@@ -66,11 +64,6 @@ static void norm_any(void *given)
     called += given != NULL;
 }
 
-static void norms_f64(void *const *given, size_t values)
-{
-    called += given != NULL && values > 0;
-}
-
 static void begin(void)
 {
     const int64_t shape[] = {3, 4};
@@ -78,7 +71,5 @@ static void begin(void)
     norm = tide_generic_create("norm of the page");
     array = tide_array_acquire(pool, TIDE_F64, 2, shape);
     found = tide_acquire(pool, double, room);
-    for (int i = 0; i < VALUES; i++)
-        types[i] = TIDE_F64, args[i] = &x[i];
     tide_generic_add(norm, TIDE_F64, norm_f64);
 }

@@ -58,9 +58,8 @@ static tide_array *acquire_similar(struct machine *machine, const struct operati
         return NULL;
     shape_stride(shape);
     machine_faults(machine, op->c);
-    return tide_array_similar(machine->pool, of->header,
-                              other_type ? model_types[*type].id : TIDE_NO_TYPE, shape->ndim,
-                              other_shape ? shape->extent : NULL);
+    return tide_array_acquire_order(machine->pool, model_types[*type].id, shape->order, shape->ndim,
+                                    other_shape ? shape->extent : of->header->tensor.shape);
 }
 
 static enum fill fill_of(enum mode mode)

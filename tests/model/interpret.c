@@ -340,7 +340,6 @@ static void begin(struct machine *machine, const struct program *program, enum p
     set_constant("compact_gain", GAIN);
     tide_tune_set("trim_after", choice.trim_after);
     set_constant("exchange", choice.exchange_all ? 0 : EXCHANGE);
-    set_constant("array_ways", choice.array_ways);
     tide_tune_set("guard_sample", choice.guard_sample);
     prepare_memory(machine, &choice);
     machine->pool = make_pool(machine, &choice);
@@ -350,7 +349,6 @@ static void begin(struct machine *machine, const struct program *program, enum p
     oracle->checked = choice.check != TIDE_CHECK_NONE;
     oracle->poison = oracle->checked && (!guarded || choice.guard_sample == 1);
     oracle->guard_every = guarded ? choice.guard_sample : 0;
-    oracle->array_ways = choice.array_ways;
     oracle->disabled = choice.disabled;
     oracle->limit_bytes = choice.limit_bytes + choice.memory_bytes; /* never both */
     oracle->piecemeal = choice.memory_bytes != 0;

@@ -176,22 +176,13 @@ static void acquire(struct machine *machine, const struct operation *op)
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-static tide_mark checkpoint(struct machine *machine, const struct operation *op)
-{
-    tide_type ids[4];
-    unsigned count = op->b % 5;
-    for (unsigned i = 0; i < count; i++) /* a type named twice, too */
-        ids[i] = model_types[machine_type(machine, (uint8_t)(op->c + i / 2))].id;
-    return op->a % 2 != 0 ? tide_checkpoint_types(machine->pool, ids, count)
-                          : tide_checkpoint(machine->pool);
-}
-
 static void mark(struct machine *machine, const struct operation *op)
 {
+    (void)op;
     struct oracle *oracle = &machine->oracle;
     if (oracle->level_count + DEPTH_MAX >= ORACLE_LEVELS)
         return;
-    tide_mark made = checkpoint(machine, op);
+    tide_mark made = tide_checkpoint(machine->pool);
     if (made.pool != machine->pool) {
         oracle_wrong(oracle, "checkpoint: %s", tide_error_message());
         return;

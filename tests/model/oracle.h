@@ -63,12 +63,9 @@ struct import {
     unsigned due, calls; /* of its deleter */
 };
 
-/* The array headers that a position has, by rank, and the shapes it knows. */
-enum { SEAT_WAYS = 4 };
+/* The array headers that a position has, by rank. */
 struct seat {
     tide_array *headers[TIDE_NDIM_MAX + 1];
-    struct shape ways[SEAT_WAYS];
-    unsigned way_count, turn;
 };
 
 struct row {
@@ -121,7 +118,7 @@ struct oracle {
     bool blind; /* Valgrind is told of each acquire: what was left there cannot be read */
     unsigned guard_every, guard_in; /* one acquire in so many is guarded, the next in so many */
     bool due;                       /* the last one was to be                                */
-    unsigned array_ways, faults;    /* faults: injected into the last call                   */
+    unsigned faults;                /* injected into the last call                           */
     size_t limit_bytes;
     bool piecemeal; /* it lies in given memory: what is free there may be in pieces */
     bool process;   /* the process has a limit                                      */
@@ -137,8 +134,7 @@ struct oracle {
     struct import *imports[ORACLE_IMPORTS];
     size_t export_count, pin_count, import_count;
     size_t bytes_exported;
-    uint64_t gone; /* memory that has left the pool and is not back */
-    uint64_t arrays, computed, headers;
+    uint64_t gone;     /* memory that has left the pool and is not back */
     uint32_t requests; /* not served yet */
     uint64_t served;
     size_t back_min, back_max; /* bytes that came back from consumers in a trim */
@@ -259,9 +255,6 @@ bool oracle_may_lack(const struct oracle *oracle, size_t bytes, tide_status stat
 
 /* A live array has other memory: it overlaps with no other. */
 void oracle_check_apart(struct oracle *oracle, const struct live *live);
-
-/* A live array has another shape. */
-void oracle_reshaped(struct oracle *oracle, const struct live *live);
 
 /* What the pool itself says: the place of an array's slot; is it guarded there? */
 size_t oracle_sees_slot(const struct oracle *oracle, unsigned type, const tide_array *array);

@@ -47,19 +47,6 @@ static struct seat *seat_at(struct row *row, size_t place)
     return row->seats[place];
 }
 
-/* Shapes are remembered in turn: is this one new? */
-static bool learn_shape(const struct oracle *oracle, struct seat *seat, const struct shape *shape)
-{
-    for (unsigned i = 0; i < seat->way_count; i++)
-        if (shape_same(&seat->ways[i], shape))
-            return false;
-    seat->ways[seat->turn] = *shape;
-    seat->turn = (seat->turn + 1) % oracle->array_ways;
-    if (seat->way_count < oracle->array_ways)
-        seat->way_count++;
-    return true;
-}
-
 /* The same rank in the same place: the same header. */
 static void sit(struct oracle *oracle, unsigned type, size_t place, tide_array *array,
                 const struct shape *shape)
@@ -69,16 +56,7 @@ static void sit(struct oracle *oracle, unsigned type, size_t place, tide_array *
     if (*header != NULL && *header != array)
         oracle_wrong(oracle, "%s in place %zu has another header of rank %d",
                      model_types[type].name, place, shape->ndim);
-    oracle->headers += *header == NULL;
     *header = array;
-    oracle->arrays++;
-    oracle->computed += learn_shape(oracle, seat, shape);
-}
-
-void oracle_reshaped(struct oracle *oracle, const struct live *live)
-{
-    struct seat *seat = seat_at(&oracle->rows[live->type], live->place);
-    learn_shape(oracle, seat, &live->nd->shape); /* counted are acquires */
 }
 
 /* ---- headers ---------------------------------------------------------------------------- */
@@ -430,27 +408,9 @@ static void check_import(struct oracle *oracle, const struct import *import, boo
 
 /* ---- all -------------------------------------------------------------------------------- */
 
-static void check_counts(struct oracle *oracle)
-{
-    tide_array_statistics now = {0};
-    if (tide_array_stats(oracle->pool, &now) != TIDE_OK)
-        oracle_wrong(oracle, "tide_array_stats: %s", tide_error_message());
-    if (now.headers != oracle->headers || now.computed != oracle->computed ||
-        now.recent + now.cached + now.computed != oracle->arrays)
-        oracle_wrong(oracle,
-                     "%llu headers, %llu + %llu shapes known, %llu computed; must be %llu headers, "
-                     "%llu shapes, %llu computed",
-                     (unsigned long long)now.headers, (unsigned long long)now.recent,
-                     (unsigned long long)now.cached, (unsigned long long)now.computed,
-                     (unsigned long long)oracle->headers, (unsigned long long)oracle->arrays,
-                     (unsigned long long)oracle->computed);
-}
-
 /* `whole`: content too, perhaps in the middle of a step, or of a pool that is gone. */
 void arrays_check(struct oracle *oracle, bool whole)
 {
-    if (!whole)
-        check_counts(oracle);
     for (size_t i = 0; i < oracle->live_count && whole; i++)
         if (oracle->live[i].nd != NULL)
             check_header(oracle, i);

@@ -44,15 +44,13 @@ static enum operation_code code_of(uint8_t byte)
 
 struct pool_choice program_pool(const struct program *program)
 {
-    struct pool_choice choice = {
-        .check = TIDE_CHECK_NONE, .guard_sample = 1, .array_ways = 4, .trim_after = 1};
+    struct pool_choice choice = {.check = TIDE_CHECK_NONE, .guard_sample = 1, .trim_after = 1};
     if (program->length < PROGRAM_HEADER)
         return choice;
     unsigned check = program->bytes[0] & 3;
     bool guarded = check >= 2 && (program->bytes[0] & 128) != 0;
     choice.check = check == 1 ? TIDE_CHECK_POISON : guarded ? TIDE_CHECK_GUARD : TIDE_CHECK_NONE;
     choice.guard_sample = check == 2 ? 1 : 3;
-    choice.array_ways = 4 - (program->bytes[0] >> 5 & 3);
     choice.disabled = (program->bytes[0] & 12) == 4;
     choice.exchange_all = (program->bytes[0] & 16) != 0;
     choice.trim_after = 1 + (program->bytes[1] & 1);
@@ -251,8 +249,8 @@ static void print_pool(const struct program *program, FILE *out)
                                                : "");
     if (choice.check == TIDE_CHECK_GUARD)
         fprintf(out, " 1 in %u", choice.guard_sample);
-    fprintf(out, "%s%s ways %u trim-after %u", choice.disabled ? " disabled" : "",
-            choice.exchange_all ? " exchange-all" : "", choice.array_ways, choice.trim_after);
+    fprintf(out, "%s%s trim-after %u", choice.disabled ? " disabled" : "",
+            choice.exchange_all ? " exchange-all" : "", choice.trim_after);
     if (choice.limit_bytes != 0)
         fprintf(out, " limit %zu bytes", choice.limit_bytes);
     if (choice.memory_bytes != 0)

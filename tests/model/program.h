@@ -88,7 +88,6 @@ struct pool_choice {
     tide_check check;
     bool disabled, exchange_all;
     unsigned guard_sample;
-    unsigned array_ways;
     unsigned trim_after;
     size_t limit_bytes;   /* 0: none */
     size_t memory_bytes;  /* of the program's that slots lie in; 0: none                 */

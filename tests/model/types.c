@@ -24,7 +24,7 @@ struct model_type model_types[MODEL_TYPES] = {
     {0, "model.pair", 256, 16},
     {0, "model.vector", 256, 32},
     {0, "model.seven", 56, 1},
-    {0, "tide_array header", 8 * sizeof(tide_loose_array), _Alignof(tide_loose_array)},
+    {0, "tide_array header", 8 * sizeof(tide_header), _Alignof(tide_header)},
 };
 
 #define MENU_INDEX(T, index) index,
@@ -49,8 +49,8 @@ void model_types_prepare(void)
     tide_report_set_handler(hush, NULL);
     model_types[MODEL_BUILTIN].id = tide_type_of(struct model_point);
     model_types[MODEL_BUILTIN + 1].id = tide_type_of(struct model_wide);
-    model_types[MODEL_HEADER].id = tide_type_register("tide_array header", sizeof(tide_loose_array),
-                                                      _Alignof(tide_loose_array));
+    model_types[MODEL_HEADER].id =
+        tide_type_register("tide_array header", sizeof(tide_header), _Alignof(tide_header));
 }
 
 size_t model_bytes(unsigned index, size_t n)

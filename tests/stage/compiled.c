@@ -334,15 +334,9 @@ static void step(program *p)
 
 static void compare_statistics(const program *p)
 {
-    tide_array_statistics arrays[2];
     tide_pool_statistics pools[2];
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(tide_array_stats(p->sides[i].pool, &arrays[i]), TIDE_OK);
+    for (int i = 0; i < 2; i++)
         assert_int_equal(tide_pool_stats(p->sides[i].pool, &pools[i]), TIDE_OK);
-    }
-    assert_true(arrays[0].recent == arrays[1].recent);
-    assert_true(arrays[0].cached == arrays[1].cached);
-    assert_true(arrays[0].computed == arrays[1].computed);
     assert_true(pools[0].allocations == pools[1].allocations);
 }
 

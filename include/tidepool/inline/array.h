@@ -20,7 +20,6 @@ typedef struct tide_array {
     uint32_t order;                /* the tide_order of the strides                       */
     uint64_t form;                 /* rank and order in one word: tide_array_form         */
     size_t length;                 /* elements                                            */
-    uint64_t hits;                 /* times the inlined path found this header ready      */
     const struct tide_array *base; /* a view's: the array whose memory it shares; or NULL */
     tide_slot *slot;               /* its memory's; NULL for views and imported arrays    */
     struct tide_array_cache *cache;
@@ -96,7 +95,6 @@ TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type typ
             tide_array *array = slot->array;
             if (TIDE_LIKELY(tide_slot_ready(slot, order, ndim, shape))) {
                 shelf->next = slot + 1;
-                array->hits++;
                 return array;
             }
         }
