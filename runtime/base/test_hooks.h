@@ -29,6 +29,10 @@ void tide_constants_reset(void);
 #endif
 
 #ifndef __cplusplus
+/* When not NULL, there are nodes of memory, and it tells which the calling thread is near
+ * (runtime/base/node.h). */
+extern unsigned (*_Atomic tide_node_model)(void);
+
 /* Stands before the paths of control groups (runtime/base/cgroup.h); "" is the system's own. */
 extern const char *_Atomic tide_cgroup_root;
 #endif

@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/node.h"
 #include "runtime/base/os.h"
 #include "runtime/base/process.h"
 #include "runtime/base/registry.h"
@@ -131,6 +132,7 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
     buffers->quick =
         buffers->immediate && !buffers->careful && !buffers->kept && options->hook == NULL;
     buffers->record_free = TIDE_NO_RECORD;
+    buffers->nodes = tide_nodes();
     tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);
 }
@@ -168,7 +170,7 @@ static void buffers_unmake(tide_buffers *buffers)
     tide_assert(buffers->magazines == NULL);
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
     for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
-        for (unsigned b = 0; buffers->depot[i] != NULL && b < TIDE_BUCKETS; b++)
+        for (unsigned b = 0; buffers->depot[i] != NULL && b < TIDE_BUCKETS * buffers->nodes; b++)
             tide_os_free(buffers->depot[i][b].slots);
         tide_os_free(buffers->depot[i]);
     }

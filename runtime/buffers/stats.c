@@ -5,7 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/buffers/store/magazine.h"
+#include "runtime/buffers/store/depot.h"
 
 /* ---- adding up; stopped --------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static tide_bucket_statistics stats_of_bucket(const tide_buffers *buffers, unsig
     const tide_depot_bucket *depot = &buffers->depot[key][bucket];
     tide_bucket_statistics out = {.bytes = tide_bucket_bytes(bucket),
                                   .flags = tide_buffer_flags(key),
-                                  .cached = depot->cached,
+                                  .cached = tide_depot_cached(depot, buffers->nodes),
                                   .misses = depot->misses,
                                   .dropped = depot->dropped};
     stats_add_counts(&out, &depot->counts);
@@ -33,7 +33,7 @@ static tide_bucket_statistics stats_of_bucket(const tide_buffers *buffers, unsig
         out.cached += m->cells[bucket].held;
     }
     tide_assert(out.hits + out.misses >= out.releases && out.dropped <= out.releases);
-    tide_assert(depot->cached <= buffers->count_max);
+    tide_assert(tide_depot_cached(depot, buffers->nodes) <= buffers->count_max);
     out.live = (size_t)(out.hits + out.misses - out.releases);
     return out;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/node.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/ring.h"
@@ -27,9 +28,10 @@ static bool depot_make_buckets(tide_buffers *buffers, unsigned key)
 {
     if (buffers->depot[key] != NULL)
         return true;
-    tide_depot_bucket *all = tide_os_resize(NULL, TIDE_BUCKETS * sizeof *all);
+    size_t bytes = TIDE_BUCKETS * buffers->nodes * sizeof(tide_depot_bucket);
+    tide_depot_bucket *all = tide_os_resize(NULL, bytes);
     if (all != NULL)
-        memset(all, 0, TIDE_BUCKETS * sizeof *all);
+        memset(all, 0, bytes);
     buffers->depot[key] = all;
     return all != NULL;
 }
@@ -48,12 +50,34 @@ static bool depot_make_room(tide_depot_bucket *depot, uint32_t count)
     return true;
 }
 
+/* The node of the calling thread, for buffers of the key. */
+static unsigned depot_node(const tide_buffers *buffers, unsigned key)
+{
+    return buffers->nodes > 1 && tide_buffer_plain(buffers, key) ? tide_node() % buffers->nodes : 0;
+}
+
+/* Where the bucket has something cached, the calling thread's own node first; or node 0's. */
+static tide_depot_bucket *depot_nearest(const tide_buffers *buffers, unsigned key, unsigned bucket)
+{
+    tide_depot_bucket *first = tide_depot_at(buffers, key, bucket);
+    unsigned own = depot_node(buffers, key);
+    for (unsigned n = 0; n < buffers->nodes; n++) {
+        tide_depot_bucket *depot = first + (own + n) % buffers->nodes * TIDE_BUCKETS;
+        if (depot->cached > 0)
+            return depot;
+    }
+    return first;
+}
+
 /* As many as the bounds and the memory for the array leave, the oldest first; returns how many. */
-static uint32_t depot_put(tide_buffers *buffers, tide_depot_bucket *depot, unsigned bucket,
+static uint32_t depot_put(tide_buffers *buffers, unsigned key, unsigned bucket,
                           const uint32_t *slots, uint32_t count)
 {
     size_t bytes = tide_bucket_bytes(bucket);
-    uint32_t numbers = depot->cached < buffers->count_max ? buffers->count_max - depot->cached : 0;
+    tide_depot_bucket *first = tide_depot_at(buffers, key, bucket);
+    tide_depot_bucket *depot = first + depot_node(buffers, key) * TIDE_BUCKETS;
+    uint32_t cached = tide_depot_cached(first, buffers->nodes);
+    uint32_t numbers = cached < buffers->count_max ? buffers->count_max - cached : 0;
     size_t rest = buffers->bytes_max > buffers->bytes_cached
                       ? (buffers->bytes_max - buffers->bytes_cached) / bytes
                       : 0;
@@ -101,9 +125,9 @@ static uint32_t depot_find_ready(tide_buffers *buffers, tide_depot_bucket *depot
     return TIDE_NO_RECORD;
 }
 
-static uint32_t depot_find(tide_buffers *buffers, tide_depot_bucket *depot, unsigned bucket,
-                           const tide_want *want)
+static uint32_t depot_find(tide_buffers *buffers, unsigned bucket, const tide_want *want)
 {
+    tide_depot_bucket *depot = depot_nearest(buffers, want->key, bucket);
     if (depot->cached == 0)
         return TIDE_NO_RECORD;
     if (tide_buffer_plain(buffers, want->key))
@@ -162,7 +186,7 @@ static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsig
         bool cuts = may_cut && (limited || depot->cut != TIDE_CUT_NO_MORE);
         if (!cuts && (limited || tide_bucket_bytes(b) > 2 * bytes))
             continue;
-        slot = depot_find(buffers, depot, b, want);
+        slot = depot_find(buffers, b, want);
         *bucket = b;
         if (cuts && slot != TIDE_NO_RECORD) {
             depot->cut = depot->cut == TIDE_CUT_NEVER ? TIDE_CUT_LATELY : depot->cut;
@@ -238,7 +262,7 @@ static void depot_take_oldest(tide_buffers *buffers, tide_cell *cell, tide_depot
                               unsigned bucket, unsigned count, uint32_t *going)
 {
     tide_assert(count <= cell->held);
-    unsigned kept = depot_put(buffers, depot, bucket, cell->slots, count);
+    unsigned kept = depot_put(buffers, buffers->key, bucket, cell->slots, count);
     for (unsigned i = kept; i < count; i++)
         tide_depot_let_go(buffers, cell->slots[i], going);
     depot->dropped += count - kept;
@@ -445,17 +469,16 @@ static bool depot_watch(tide_buffers *buffers)
 /* ---- acquire --------------------------------------------------------------------------------- */
 
 /* Whatever is cached of the bucket; the latest of it. Mutex held. */
-static uint32_t depot_find_cached(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
-                                  const tide_want *want)
+static uint32_t depot_find_cached(tide_buffers *buffers, tide_cell *cell, const tide_want *want)
 {
     if (cell == NULL)
-        return depot_find(buffers, depot, want->bucket, want);
+        return depot_find(buffers, want->bucket, want);
+    tide_depot_bucket *depot = depot_nearest(buffers, want->key, want->bucket);
     if (cell->held == 0 && (depot->cached > 0 || cell->room == 0))
         depot_grow_cell(buffers, cell, tide_bucket_bytes(want->bucket));
     if (cell->held == 0 && cell->room > 0)
         depot_refill_cell(buffers, cell, depot, want->bucket);
-    return cell->held > 0 ? cell->slots[--cell->held]
-                          : depot_find(buffers, depot, want->bucket, want);
+    return cell->held > 0 ? cell->slots[--cell->held] : depot_find(buffers, want->bucket, want);
 }
 
 /* The magazine, if the thread has one that such buffers may come to. */
@@ -475,11 +498,10 @@ static uint32_t depot_acquire_cached(tide_buffers *buffers, tide_magazine *magaz
     tide_lock_take(&buffers->mutex);
     *made = depot_make_buckets(buffers, want->key);
     if (*made) {
-        tide_depot_bucket *depot = tide_depot_at(buffers, want->key, bucket);
-        slot = depot_find_cached(buffers, depot_cell_of(buffers, magazine, bucket), depot, want);
+        slot = depot_find_cached(buffers, depot_cell_of(buffers, magazine, bucket), want);
         if (slot == TIDE_NO_RECORD)
             slot = depot_borrow(buffers, want, &bucket, &had);
-        depot = tide_depot_at(buffers, want->key, bucket);
+        tide_depot_bucket *depot = tide_depot_at(buffers, want->key, bucket);
         if (slot != TIDE_NO_RECORD) {
             depot->counts.hits++;
             depot->counts.asked += want->bytes;
@@ -516,7 +538,7 @@ static void depot_keep(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket
         if (cell->held == cell->room) /* three quarters of a full one; all of three and fewer */
             depot_take_oldest(buffers, cell, depot, bucket, (cell->room + 1u) * 3 / 4, going);
         tide_cell_push(cell, slot);
-    } else if (depot_put(buffers, depot, bucket, &slot, 1) == 0) {
+    } else if (depot_put(buffers, tide_handle_at(buffers, slot)->key, bucket, &slot, 1) == 0) {
         depot->dropped++;
         tide_depot_let_go(buffers, slot, going);
     }

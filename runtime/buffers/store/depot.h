@@ -36,12 +36,21 @@ void tide_depot_let_go(tide_buffers *buffers, uint32_t slot, uint32_t *going);
  * each was kept for. Mutex not held. */
 void tide_depot_free_all(tide_buffers *buffers, uint32_t going, const tide_hand_over *passing);
 
-/* NULL: no buffer of the key was ever acquired. */
+/* Node 0's. NULL: no buffer of the key was ever acquired. */
 static inline tide_depot_bucket *tide_depot_at(const tide_buffers *buffers, unsigned key,
                                                unsigned bucket)
 {
     tide_assert(key < TIDE_BUFFER_KEYS && bucket < TIDE_BUCKETS);
     return buffers->depot[key] != NULL ? &buffers->depot[key][bucket] : NULL;
+}
+
+/* Cached of all nodes. Mutex held. */
+static inline uint32_t tide_depot_cached(const tide_depot_bucket *depot, unsigned nodes)
+{
+    uint32_t cached = 0;
+    for (unsigned n = 0; n < nodes; n++)
+        cached += depot[n * TIDE_BUCKETS].cached;
+    return cached;
 }
 
 /* The entries from `to` on are those from `from` on. Mutex held. */

@@ -105,7 +105,9 @@ typedef struct tide_magazine {
 /* Was a cached buffer of a bucket cut to a smaller size, and was its own wanted again since? */
 typedef enum tide_cut { TIDE_CUT_NEVER, TIDE_CUT_LATELY, TIDE_CUT_NO_MORE } tide_cut;
 
-/* The depot's side of a bucket; guarded by the mutex. */
+/* The depot's side of a bucket; guarded by the mutex. Each node has one for the buffers that were
+ * released near it: a thread gets those of others when there is none of its own. All else stands in
+ * that of node 0, and so do buffers that a device uses. */
 typedef struct tide_depot_bucket {
     uint32_t *slots;       /* of cached buffers, in the order in which they came: the latest last */
     uint32_t cached, room; /* of the array: in use, and in all */
@@ -137,6 +139,7 @@ struct tide_buffers {
     struct tide_address_table *addresses; /* atomic: runtime/buffers/store/address.h */
     uint32_t record_count; /* ever used; atomic: seldom written, with the mutex held */
     uint32_t count_max, age_max;
+    unsigned nodes; /* of memory (runtime/base/node.h) */
     size_t bytes_max;
     char name[32];
 
@@ -149,7 +152,7 @@ struct tide_buffers {
     bool watched; /* something may be cached, and the background thread knows; atomic, too. Else
                      no cell has room, so that a release comes to the depot and tells it */
     tide_magazine *magazines;
-    tide_depot_bucket *depot[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
+    tide_depot_bucket *depot[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS for each node, or NULL */
 
     /* Guarded by the registry. */
     uint32_t users;  /* pools that draw from it */

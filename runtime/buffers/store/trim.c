@@ -61,10 +61,10 @@ static void trim_rest(tide_buffers *buffers)
 
 /* From those that came first to the first that is young enough. What has to be waited for stays, if
  * nobody shall wait. */
-static void trim_old(trimming *t, unsigned key, unsigned bucket)
+static void trim_old(trimming *t, unsigned key, unsigned bucket, unsigned node)
 {
     tide_buffers *buffers = t->buffers;
-    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
+    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket) + node * TIDE_BUCKETS;
     bool any = t->wait || tide_hand_over_goes_by_stream(buffers, key);
     uint32_t at = 0, stay = 0;
     for (; at < depot->cached && trim_is_old(t, depot->slots[at]); at++) {
@@ -77,7 +77,7 @@ static void trim_old(trimming *t, unsigned key, unsigned bucket)
     if (stay < at)
         tide_depot_close_gap(buffers, depot, bucket, stay, at);
     if (stay < at && depot->cached == 0)
-        depot->cut = TIDE_CUT_NEVER;
+        tide_depot_at(buffers, key, bucket)->cut = TIDE_CUT_NEVER;
 }
 
 static bool trim_goes(const trimming *t, unsigned key)
@@ -101,9 +101,10 @@ static tide_trim_summary trim_of(tide_buffers *buffers, const tide_device *devic
     if (trim_goes(&t, buffers->key))
         trim_cells(&t);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
-        for (unsigned b = 0; buffers->depot[key] != NULL && trim_goes(&t, key) && b < TIDE_BUCKETS;
+        for (unsigned b = 0;
+             buffers->depot[key] != NULL && trim_goes(&t, key) && b < TIDE_BUCKETS * buffers->nodes;
              b++)
-            trim_old(&t, key, b);
+            trim_old(&t, key, b % TIDE_BUCKETS, b / TIDE_BUCKETS);
     if (trim_goes(&t, buffers->key) && t.held == 0 && buffers->bytes_cached == 0)
         trim_rest(buffers);
     tide_magazines_resume(buffers);
