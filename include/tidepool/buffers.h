@@ -106,21 +106,23 @@ TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 
 /* All zero means: the defaults. */
 typedef struct tide_buffers_options {
-    const char *name;   /* for messages; copied. NULL: "buffers"                                  */
-    uint32_t flags;     /* the flags that tide_buffer_acquire uses, and the slots of pools that
-                              draw from it                                                        */
-    bool kept;          /* nothing that is cached goes before the instance ends, whatever the bounds
-                              are: for memory of captured graphs, which their launches use */
-    void *stream;       /* of tide_buffer_acquire and tide_buffer_release, and there until the
-                              last call of these; host: NULL                                      */
-    size_t bytes_max;   /* most bytes cached for all threads; 0: as the setting `buffers_bytes`
-                              says (4 GiB). Each thread may keep a 64th of it of each size besides */
-    uint32_t count_max; /* most buffers cached in a bucket for all threads; 0: no bound. Each
-                              thread may keep a 64th as many besides                              */
-    uint32_t age_max;   /* ticks that a buffer may be cached; 0: 1000                          */
-    tide_buffer_hook hook; /* NULL: none                                                        */
-    void *user;            /* given to the hook                                                 */
-    TIDE_GROWTH;
+    const char *name TIDE_ZERO;      /* for messages; copied. NULL: "buffers"                   */
+    uint32_t flags TIDE_ZERO;        /* the flags that tide_buffer_acquire uses, and the slots of
+                                        pools that draw from it                                 */
+    bool kept TIDE_ZERO;             /* nothing that is cached goes before the instance ends,
+                                        whatever the bounds are: for memory of captured graphs,
+                                        which their launches use                                */
+    void *stream TIDE_ZERO;          /* of tide_buffer_acquire and tide_buffer_release, and there
+                                        until the last call of these; host: NULL                */
+    size_t bytes_max TIDE_ZERO;      /* most bytes cached for all threads; 0: as the setting
+                                        `buffers_bytes` says (4 GiB). Each thread may keep a 64th
+                                        of it of each size besides                              */
+    uint32_t count_max TIDE_ZERO;    /* most buffers cached in a bucket for all threads; 0: no
+                                        bound. Each thread may keep a 64th as many besides      */
+    uint32_t age_max TIDE_ZERO;      /* ticks that a buffer may be cached; 0: 1000              */
+    tide_buffer_hook hook TIDE_ZERO; /* NULL: none                                              */
+    void *user TIDE_ZERO;            /* given to the hook                                       */
+    TIDE_GROWTH TIDE_ZERO;
 } tide_buffers_options;
 
 /* A new, empty instance. NULL device: the host. NULL options: the defaults. NULL with a message

@@ -34,10 +34,10 @@ typedef bool (*tide_device_full_function)(tide_device *device, size_t wanted, un
 
 /* All zero: no limit, and nobody is called. */
 typedef struct tide_device_memory_options {
-    size_t limit_bytes;             /* most that may be held; beyond it TIDE_ERROR_LIMIT */
-    tide_device_full_function full; /* NULL: none              */
-    void *user;                     /* given to the function   */
-    TIDE_GROWTH;
+    size_t limit_bytes TIDE_ZERO;             /* most that may be held, else TIDE_ERROR_LIMIT */
+    tide_device_full_function full TIDE_ZERO; /* NULL: none                                   */
+    void *user TIDE_ZERO;                     /* given to the function                        */
+    TIDE_GROWTH TIDE_ZERO;
 } tide_device_memory_options;
 
 /* Sets both for this device, until it is closed for good; NULL: neither. What is held stays. Other

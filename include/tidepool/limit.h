@@ -41,13 +41,14 @@ typedef bool (*tide_limit_function)(size_t held, size_t wanted, void *user);
 
 /* All zero means: no limit. */
 typedef struct tide_limit_options {
-    size_t soft_bytes;            /* beyond it `function` is asked; 0: none */
-    size_t hard_bytes;            /* beyond it allocations fail with TIDE_ERROR_LIMIT, once what
-                                     nobody uses is given back: see below;
-                                     0: as the setting `process_limit` says, which is none at first */
-    tide_limit_function function; /* with soft_bytes, and only then */
-    void *user;                   /* given to the function          */
-    TIDE_GROWTH;
+    size_t soft_bytes TIDE_ZERO;            /* beyond it `function` is asked; 0: none            */
+    size_t hard_bytes TIDE_ZERO;            /* beyond it allocations fail with TIDE_ERROR_LIMIT,
+                                               once what nobody uses is given back: see below;
+                                               0: as the setting `process_limit` says, which is
+                                               none at first                                     */
+    tide_limit_function function TIDE_ZERO; /* with soft_bytes, and only then                    */
+    void *user TIDE_ZERO;                   /* given to the function                             */
+    TIDE_GROWTH TIDE_ZERO;
 } tide_limit_options;
 
 /* Where memory is short (the limit of a pool, of the process or of a device leaves no room, or there

@@ -65,20 +65,24 @@ typedef void (*tide_pool_hook)(const tide_pool_event *event, void *user);
 
 /* All zero means: the defaults. */
 typedef struct tide_pool_options {
-    const char *name;      /* for messages; copied. NULL: "pool"                               */
-    tide_device *device;   /* whose memory the slots are. NULL: the host's                     */
-    tide_buffers *buffers; /* the cache that slots are taken from and given back to; other pools
-                             may share it and it must outlive the pool. NULL: the device itself */
-    void *stream;          /* a device pool's stream: it orders all uses of a slot. Host: NULL  */
-    size_t limit_bytes;    /* most slot memory the pool may hold; 0: as the setting `limit`.
-                              With buffers, up to twice as much: a larger cached one may serve   */
-    tide_check check;      /* check level                                                      */
-    bool disabled;         /* each acquire allocates memory, which the rewind frees            */
-    void *memory;          /* memory of the host that slots lie in; see below. NULL: the host's */
-    size_t memory_bytes;   /* its size; 0 if there is none                                     */
-    tide_pool_hook hook;   /* told when slots get memory and give it back. NULL: none          */
-    void *user;            /* given to the hook                                                */
-    TIDE_GROWTH;
+    const char *name TIDE_ZERO;      /* for messages; copied. NULL: "pool"                      */
+    tide_device *device TIDE_ZERO;   /* whose memory the slots are. NULL: the host's            */
+    tide_buffers *buffers TIDE_ZERO; /* the cache that slots are taken from and given back to;
+                                        other pools may share it and it must outlive the pool.
+                                        NULL: the device itself                                 */
+    void *stream TIDE_ZERO;          /* a device pool's stream: it orders all uses of a slot.
+                                        Host: NULL                                              */
+    size_t limit_bytes TIDE_ZERO;    /* most slot memory the pool may hold; 0: as the setting
+                                        `limit`. With buffers, up to twice as much: a larger
+                                        cached one may serve                                    */
+    int check TIDE_ZERO;             /* a tide_check                                            */
+    bool disabled TIDE_ZERO;         /* each acquire allocates memory, which the rewind frees   */
+    void *memory TIDE_ZERO;          /* memory of the host that slots lie in; see below. NULL:
+                                        the host's                                              */
+    size_t memory_bytes TIDE_ZERO;   /* its size; 0 if there is none                            */
+    tide_pool_hook hook TIDE_ZERO;   /* told when slots get memory and give it back. NULL: none */
+    void *user TIDE_ZERO;            /* given to the hook                                       */
+    TIDE_GROWTH TIDE_ZERO;
 } tide_pool_options;
 
 /* A pool may lie in memory that the program gives: a static buffer, a mapped file of huge pages,

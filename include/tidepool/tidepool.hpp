@@ -181,46 +181,15 @@ TIDE_INLINE std::mdspan<T, std::dextents<size_t, sizeof...(N)>> acquire_md(tide_
 
 /* ---- pools ------------------------------------------------------------------------------------- */
 
-/* tide_pool_options with C++'s default values, so that some can be named and no compiler warns of the
- * others. `check` is a tide_check, or the number of a level: 0 means the default, -1 no checks. */
-struct options {
-    const char *name = nullptr;
-    tide_device *device = nullptr;
-    tide_buffers *buffers = nullptr;
-    void *stream = nullptr;
-    size_t limit_bytes = 0;
-    int check = TIDE_CHECK_DEFAULT;
-    bool disabled = false;
-    void *memory = nullptr;
-    size_t memory_bytes = 0;
-    tide_pool_hook hook = nullptr;
-    void *user = nullptr;
-
-    operator tide_pool_options() const noexcept
-    {
-        return {name,     device, buffers,      stream, limit_bytes, static_cast<tide_check>(check),
-                disabled, memory, memory_bytes, hook,   user,        {}};
-    }
-};
-
 /* A pool of one's own, destroyed with this object, at the end of which no scope of it may be open. It
  * stands for a tide_pool * everywhere. */
 class pool
 {
   public:
-    pool() : pool(tidepool::options())
+    pool() : pool(tide_pool_options())
     {
     }
-    explicit pool(const tidepool::options &with)
-    {
-        const tide_pool_options given = with;
-        pool_ = tide_pool_create(&given);
-        if (pool_ == nullptr)
-            raise_error();
-    }
-    /* C's own options, filled in one by one. */
-    template <class Options, std::enable_if_t<std::is_same_v<Options, tide_pool_options>, int> = 0>
-    explicit pool(const Options &given) : pool_(tide_pool_create(&given))
+    explicit pool(const tide_pool_options &options) : pool_(tide_pool_create(&options))
     {
         if (pool_ == nullptr)
             raise_error();

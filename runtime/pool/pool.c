@@ -85,7 +85,7 @@ static tide_status pool_validate_options(const tide_pool_options *options)
     const char *call = "tide_pool_create";
     TIDE_FORWARD(tide_growth_check(options->growth_, call));
     if (options->check < TIDE_CHECK_NONE || options->check > TIDE_CHECK_GUARD)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", (int)options->check,
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", options->check,
                          TIDE_CHECK_GUARD);
     if (options->device == NULL && options->buffers == NULL && options->stream != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a stream was given, but no device");

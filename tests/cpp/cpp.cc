@@ -18,6 +18,8 @@ extern "C" {
 #include <unordered_map>
 #include <vector>
 
+#include <tidepool/device_memory.h>
+#include <tidepool/limit.h>
 #include <tidepool/tidepool.hpp>
 #include <tidepool/upkeep.h>
 
@@ -85,33 +87,29 @@ void an_exception_rewinds(void **)
     assert_true(kept[4] == 4);
 }
 
-/* Each member of the one is the other's: none has been forgotten, and a check is a number. */
+/* A member that is not named is zero, and a check is a number. */
 void options_are_those_of_c(void **)
 {
-    int device = 0, buffers = 0, stream = 0, memory = 0, user = 0;
-    tidepool::options options;
-    options.name = "named";
-    options.device = reinterpret_cast<tide_device *>(&device);
-    options.buffers = reinterpret_cast<tide_buffers *>(&buffers);
-    options.stream = &stream;
-    options.limit_bytes = 1;
+    tide_pool_options options;
+    assert_true(options.name == nullptr && options.device == nullptr && options.buffers == nullptr);
+    assert_true(options.stream == nullptr && options.limit_bytes == 0 && !options.disabled);
+    assert_true(options.check == TIDE_CHECK_DEFAULT && options.memory == nullptr);
+    assert_true(options.memory_bytes == 0 && options.hook == nullptr && options.user == nullptr);
+    for (uint64_t word : options.growth_)
+        assert_true(word == 0);
+    static_assert(std::is_aggregate_v<tide_pool_options> &&
+                      std::is_standard_layout_v<tide_pool_options> &&
+                      std::is_trivially_copyable_v<tide_pool_options>,
+                  "C and C++ have the same struct");
     options.check = 2;
-    options.disabled = true;
-    options.memory = &memory;
-    options.memory_bytes = 3;
-    options.hook = [](const tide_pool_event *, void *) {};
-    options.user = &user;
-    const tide_pool_options c = options;
-    assert_true(c.name == options.name && c.device == options.device);
-    assert_true(c.buffers == options.buffers && c.stream == &stream && c.limit_bytes == 1);
-    assert_true(c.check == TIDE_CHECK_GUARD && c.disabled && c.memory == &memory);
-    assert_true(c.memory_bytes == 3 && c.hook == options.hook && c.user == &user);
-    static_assert(offsetof(tide_pool_options, growth_) ==
-                      offsetof(tide_pool_options, user) + sizeof(void *),
-                  "options lack a member");
+    tidepool::pool checked(options);
+    assert_non_null(static_cast<tide_pool *>(checked));
 #if __cplusplus >= 202002L
-    tidepool::pool pool({.name = "checked", .check = 2});
-    assert_non_null(static_cast<tide_pool *>(pool));
+    tidepool::pool named({.name = "named", .check = 2});
+    const tide_limit_options limit{.soft_bytes = 1};
+    const tide_buffers_options buffers{.name = "batches"};
+    const tide_device_memory_options device{.limit_bytes = 1};
+    assert_true(limit.hard_bytes == 0 && !buffers.kept && device.full == nullptr);
 #endif
 }
 
@@ -135,7 +133,7 @@ void arrays_of_two_dimensions_are_mdspans(void **)
 
 void what_fails_says_why_and_leaves_nothing(void **)
 {
-    tidepool::options options;
+    tide_pool_options options;
     options.name = "small";
     options.limit_bytes = 4096;
     tidepool::pool pool(options);

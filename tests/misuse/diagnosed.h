@@ -38,8 +38,8 @@ double use(const volatile double *array)
 
 static inline tide_pool *pool_at(tide_check level)
 {
-    tide_pool_options options;
-    memset(&options, 0, sizeof options);
+    static const tide_pool_options none;
+    tide_pool_options options = none;
     options.name = "the pool";
     options.check = level;
     tide_pool *pool = tide_pool_create(&options);

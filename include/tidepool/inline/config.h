@@ -71,7 +71,16 @@
 /* Stands at the end of each struct that a program hands to the library, to be read or filled: room
  * for members of later versions, so that the struct keeps its size. It is zero. Options in which it
  * is not are refused (TIDE_ERROR_ARGUMENT): they ask for what this library does not know. */
-#define TIDE_GROWTH      uint64_t growth_[8]
+#define TIDE_GROWTH uint64_t growth_[8]
+
+/* Behind a member of options: it is zero where the program does not name it, of which C++ compilers
+ * then do not warn. */
+#ifdef __cplusplus
+#define TIDE_ZERO = {}
+#else
+#define TIDE_ZERO
+#endif
+
 #define TIDE_COLD        __attribute__((cold, noinline))
 #define TIDE_INLINE      static inline __attribute__((always_inline, unused))
 #define TIDE_LIKELY(x)   __builtin_expect(!!(x), 1)
