@@ -126,6 +126,11 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  *   cuGraphExecDestroy(exec);
  *   tide_capture_drop(capture, stream);       // the stream of the last launch
  *
+ * Several graphs that never run at once share memory: capture them one after the other between one
+ * beginning and one end, the largest first, for what a slot outgrows stays the earlier graphs'. A
+ * server that captures a graph for each batch size so holds what the largest takes, not the sum. No
+ * graph finds what another has left in the arrays.
+ *
  * Inside the capture the pool uses memory again as always, which the graph orders, and may acquire new
  * memory; a warm pool is quicker. What was queued before on the pool's and declared streams, which the
  * graph cannot order, tide_capture_begin orders before what is queued there next: from then on queue
@@ -148,10 +153,18 @@ TIDE_API tide_status tide_capture_begin(tide_pool *pool);
  * valid or not. NULL with a message, the capture not ended: none has begun, or no memory. */
 TIDE_API tide_capture *tide_capture_end(tide_pool *pool);
 
-/* The graph is gone: its memory goes back to the device, behind the work that is queued on `stream`
- * now; launches elsewhere are over, or ordered before that. Any thread, even after the pool is
- * gone. Nothing changed: TIDE_ERROR_STATE while the stream is captured, TIDE_ERROR_DEVICE once the
- * process exits. NULL: TIDE_OK. */
+/* Before a graph of the capture is launched on a stream: what is queued there from now on comes after
+ * the launches on the stream that was named last, so graphs that share memory do not run at once. It
+ * may be left out where all launches are on one stream. TIDE_ERROR_STALE: tide_capture_drop has given
+ * the memory back, and the launch must not be; told until another capture has the same handle.
+ * TIDE_ERROR_STATE: one of the two streams is captured. Any thread. */
+TIDE_API tide_status tide_capture_use_on(tide_capture *capture, void *stream);
+
+/* The graphs are gone: their memory goes back to the device, behind the work that is queued now on
+ * `stream` and on the one that tide_capture_use_on named last; launches elsewhere are over, or
+ * ordered before that. Any thread, even after the pool is gone. Nothing changed: TIDE_ERROR_STATE
+ * while the stream is captured, TIDE_ERROR_STALE the second time, TIDE_ERROR_DEVICE once the process
+ * exits. NULL: TIDE_OK. */
 TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
 
 /* ---- copies, on the pool's stream ---- */

@@ -8,6 +8,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/device/deferred.h"
 #include "runtime/pool/export.h"
@@ -66,6 +67,35 @@ tide_status tide_capture_begin(tide_pool *pool)
     tide_assert_valid(pool);
     __atomic_fetch_add(&core->device->graphs, 1, __ATOMIC_RELAXED);
     return TIDE_OK;
+}
+
+/* ---- those that have ended and are not dropped ---------------------------------------------- */
+
+static tide_lock capture_lock = TIDE_LOCK(TIDE_FORK_MEMORY);
+static tide_capture *captures_ended;
+
+static void capture_enlist(tide_capture *capture)
+{
+    tide_lock_take(&capture_lock);
+    capture->next = captures_ended;
+    captures_ended = capture;
+    tide_lock_let_go(&capture_lock);
+}
+
+/* The link to it. Locked. */
+static tide_capture **capture_find(const tide_capture *capture)
+{
+    tide_capture **link = &captures_ended;
+    while (*link != NULL && *link != capture)
+        link = &(*link)->next;
+    return link;
+}
+
+static tide_status capture_refuse(const char *call)
+{
+    return tide_fail(TIDE_ERROR_STALE, call,
+                     "the memory of these graphs was given back by tide_capture_drop: no graph is "
+                     "launched after that");
 }
 
 /* ---- end ------------------------------------------------------------------------------------ */
@@ -148,7 +178,50 @@ tide_capture *tide_capture_end(tide_pool *pool)
         return NULL;
     }
     capture_ended(core);
+    capture_enlist(capture);
     return capture;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* A stream of its device, and the one of the last launch that was told; both the same: none was. False:
+ * it was dropped. */
+typedef struct capture_pair {
+    tide_device *device;
+    void *before, *stream;
+} capture_pair;
+
+static bool capture_look(tide_capture *capture, void *stream, bool launches, capture_pair *out)
+{
+    tide_lock_take(&capture_lock);
+    bool live = *capture_find(capture) != NULL;
+    if (live) {
+        void *before = capture->launched ? capture->last : stream;
+        *out = (capture_pair){.device = capture->device, .before = before, .stream = stream};
+    }
+    if (live && launches) {
+        capture->last = stream;
+        capture->launched = true;
+    }
+    tide_lock_let_go(&capture_lock);
+    return live;
+}
+
+static tide_status capture_follow(const capture_pair *order, const char *call)
+{
+    tide_device *device = order->device;
+    if (order->before == order->stream || tide_device_lost(device))
+        return TIDE_OK;
+    TIDE_FORWARD(tide_device_check_captures(device, order->before, device, order->stream, call));
+    return device->methods->order(device, order->before, order->stream);
+}
+
+tide_status tide_capture_use_on(tide_capture *capture, void *stream)
+{
+    const char *call = "tide_capture_use_on";
+    capture_pair order;
+    return capture_look(capture, stream, true, &order) ? capture_follow(&order, call)
+                                                       : capture_refuse(call);
 }
 
 /* ---- drop ----------------------------------------------------------------------------------- */
@@ -172,17 +245,35 @@ void tide_capture_finish(tide_pool *pool)
     tide_deferred_put(capture->device, tide_streams_last(pool), &capture->deferred, capture_go);
 }
 
+/* False: another thread has dropped it. */
+static bool capture_forget(const tide_capture *capture)
+{
+    tide_lock_take(&capture_lock);
+    tide_capture **link = capture_find(capture);
+    bool live = *link != NULL;
+    if (live)
+        *link = capture->next;
+    tide_lock_let_go(&capture_lock);
+    return live;
+}
+
 tide_status tide_capture_drop(tide_capture *capture, void *stream)
 {
+    const char *call = "tide_capture_drop";
+    capture_pair order;
     if (capture == NULL)
         return TIDE_OK;
-    const char *call = "tide_capture_drop";
-    tide_device *device = capture->device;
+    if (!capture_look(capture, stream, false, &order))
+        return capture_refuse(call);
+    tide_device *device = order.device;
     if (!tide_device_lost(device) && tide_device_capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p of device %s",
                          stream, device->name);
     if (tide_device_exiting(device) && !tide_device_lost(device))
         return tide_device_answers(device, call);
+    TIDE_FORWARD(capture_follow(&order, call));
+    if (!capture_forget(capture))
+        return capture_refuse(call);
     tide_device_hold_again(device); /* the capture's own goes */
     tide_deferred_put(device, stream, &capture->deferred, capture_go);
     (void)tide_deferred_settle(device, false);

@@ -33,6 +33,9 @@ struct tide_capture {
     tide_device *device;    /* held, once it has ended */
     size_t count, room;
     tide_export **held;
+    struct tide_capture *next; /* of those that have ended and are not dropped */
+    bool launched;
+    void *last; /* the stream of the last launch that was told */
 };
 
 /* Room for so many more. */

@@ -487,6 +487,88 @@ static void a_disabled_pool_gives_nothing_away_that_a_graph_uses(void **state)
     bench_end(&own);
 }
 
+/* ---- graphs that share memory ------------------------------------------------------------------ */
+
+enum { SIZES = 4, LARGEST = 1 << 20 };
+
+/* One graph of a batch size: two arrays, of which it writes the first and reads it. */
+static void *capture_batch(const bench *own, size_t bytes, uint8_t value)
+{
+    void *graph = NULL;
+    fake_capture_begin(own->stream);
+    {
+        TIDE_SCOPE(own->pool);
+        uint8_t *x = tide_acquire(own->pool, uint8_t, bytes);
+        uint8_t *y = tide_acquire(own->pool, uint8_t, bytes / 2);
+        assert_non_null(y);
+        put(own->stream, x, bytes, value);
+        put(own->stream, y, bytes / 2, (uint8_t)(value + 1));
+        expect(own->stream, x, bytes, value);
+        expect(own->stream, y, bytes / 2, (uint8_t)(value + 1));
+    }
+    assert_int_equal(fake_capture_end(own->stream, &graph), 0);
+    return graph;
+}
+
+/* Bytes of the device that the graphs of all batch sizes take; they are launched on two streams. */
+static size_t serve_batches(uint32_t seed, bool largest_first, bool told)
+{
+    bench own = bench_start(seed);
+    void *streams[2] = {own.stream, fake_stream_create(0)}, *graphs[SIZES];
+    expect_ok(tide_capture_begin(own.pool));
+    for (size_t i = 0; i < SIZES; i++)
+        graphs[i] = capture_batch(&own, (size_t)LARGEST >> (largest_first ? i : SIZES - 1 - i),
+                                  (uint8_t)(10 * i));
+    tide_capture *capture = tide_capture_end(own.pool);
+    size_t taken = fake_live_bytes();
+    fake_order(own.stream, streams[1]);
+    for (size_t i = 0; i < 40; i++) {
+        if (told)
+            expect_ok(tide_capture_use_on(capture, streams[i % 2]));
+        fake_graph_launch(graphs[i * 7 % SIZES], streams[i % 2]);
+    }
+    assert_int_equal(fake_hazard() == NULL, told); /* without a word they run at once */
+    for (size_t i = 0; i < SIZES; i++)
+        fake_graph_destroy(graphs[i]);
+    expect_ok(tide_capture_drop(capture, own.stream));
+    fake_synchronise_all();
+    if (told)
+        expect_order();
+    expect_ok(tide_pool_destroy(own.pool));
+    expect_ok(tide_device_close(own.device));
+    assert_int_equal(fake_live_bytes(), 0);
+    fake_stream_destroy(streams[1]);
+    fake_stream_destroy(own.stream);
+    return taken;
+}
+
+static void graphs_that_never_run_at_once_take_what_the_largest_takes(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 5; seed++)
+        assert_int_equal(serve_batches(seed, true, true), LARGEST + LARGEST / 2);
+    assert_true(serve_batches(5, false, true) > LARGEST + LARGEST / 2); /* what slots outgrew */
+    (void)serve_batches(6, true, false);
+}
+
+static void a_launch_after_the_drop_is_told(void **state)
+{
+    (void)state;
+    bench own = bench_start(7);
+    expect_ok(tide_capture_begin(own.pool));
+    void *graph = capture_batch(&own, BYTES, 1);
+    tide_capture *capture = tide_capture_end(own.pool);
+    expect_ok(tide_capture_use_on(capture, own.stream));
+    fake_graph_launch(graph, own.stream);
+    expect_ok(tide_capture_drop(capture, own.stream));
+    expect_status(tide_capture_use_on(capture, own.stream), TIDE_ERROR_STALE);
+    expect_said("no graph is launched after that");
+    expect_status(tide_capture_drop(capture, own.stream), TIDE_ERROR_STALE);
+    expect_status(tide_capture_use_on(NULL, own.stream), TIDE_ERROR_STALE);
+    fake_graph_destroy(graph);
+    bench_end(&own);
+}
+
 /* ---- declared streams ----------------------------------------------------------------------- */
 
 static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state)
@@ -551,6 +633,8 @@ int main(void)
         cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),
         cmocka_unit_test(a_disabled_pool_gives_nothing_away_that_a_graph_uses),
         cmocka_unit_test(a_captured_pool_grows),
+        cmocka_unit_test(graphs_that_never_run_at_once_take_what_the_largest_takes),
+        cmocka_unit_test(a_launch_after_the_drop_is_told),
         cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(a_pool_stays_with_the_thread_whose_default_stream_it_is_on),
     };
