@@ -82,6 +82,20 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
         budget_give(device, bytes);
 }
 
+tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size_t bytes)
+{
+    size_t now = 0;
+    tide_assert(bytes > had && budget_counts(device, TIDE_MEMORY_DEVICE));
+    if (device->methods->extend == NULL || !budget_take(device, bytes - had, &now))
+        return TIDE_ERROR_MEMORY;
+    tide_status status = device->methods->extend(device, data, bytes);
+    if (status == TIDE_OK)
+        budget_raise_peak(device, now);
+    else
+        budget_give(device, bytes - had);
+    return status;
+}
+
 bool tide_budget_limited(const tide_device *device)
 {
     return device->host ? tide_limit_is_hard()

@@ -13,6 +13,9 @@ tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, 
                                  size_t align, void **data);
 void tide_budget_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 
+/* The same of the device's method `extend`, for memory that had so many bytes. */
+tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size_t bytes);
+
 /* Has the device a limit by which memory is refused? */
 bool tide_budget_limited(const tide_device *device);
 

@@ -10,6 +10,7 @@
 enum { LOOKS = 8 }; /* of a settle that does not wait */
 
 typedef enum patience { LOOK, WAIT, CLOSE } patience;
+typedef void deferred_function(tide_device *device, tide_deferred *deferred);
 
 static tide_lock deferred_lock = TIDE_LOCK(TIDE_FORK_MEMORY); /* of the lists of all devices */
 
@@ -97,17 +98,19 @@ static void deferred_go(tide_device *device, tide_deferred *one)
         tide_os_free(one);
 }
 
-static bool deferred_settle(tide_device *device, patience how)
+/* `only`: of those for which this is to be done; NULL: of any. */
+static bool deferred_settle(tide_device *device, patience how, deferred_function *only)
 {
     tide_failure why;
     tide_deferred *kept = NULL, **last = &kept;
     bool any = false;
     tide_failure_keep(&why);
-    for (tide_deferred *one = deferred_take(device, how == LOOK ? LOOKS : UINT32_MAX), *next;
-         one != NULL; one = next) {
+    const unsigned most = how == LOOK && only == NULL ? LOOKS : UINT32_MAX;
+    for (tide_deferred *one = deferred_take(device, most), *next; one != NULL; one = next) {
         next = one->next;
         one->next = NULL;
-        if (deferred_is_over(device, one, how) && !tide_device_unwatched(device)) {
+        if ((only == NULL || only == one->go) && deferred_is_over(device, one, how) &&
+            !tide_device_unwatched(device)) {
             deferred_go(device, one);
             any = true;
         } else {
@@ -122,11 +125,17 @@ static bool deferred_settle(tide_device *device, patience how)
 
 bool tide_deferred_settle(tide_device *device, bool wait)
 {
-    return tide_deferred_any(device) && deferred_settle(device, wait ? WAIT : LOOK);
+    return tide_deferred_any(device) && deferred_settle(device, wait ? WAIT : LOOK, NULL);
+}
+
+void tide_deferred_settle_of(tide_device *device, deferred_function *go)
+{
+    if (tide_deferred_any(device))
+        (void)deferred_settle(device, LOOK, go);
 }
 
 void tide_deferred_end(tide_device *device)
 {
-    while (tide_deferred_any(device) && deferred_settle(device, CLOSE)) {
+    while (tide_deferred_any(device) && deferred_settle(device, CLOSE, NULL)) {
     }
 }

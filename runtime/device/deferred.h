@@ -33,6 +33,10 @@ void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *de
  * the device. False: nothing was. */
 bool tide_deferred_settle(tide_device *device, bool wait);
 
+/* The same without a wait, of all for which this is to be done: the program's functions are not called. */
+void tide_deferred_settle_of(tide_device *device,
+                             void (*go)(tide_device *device, tide_deferred *deferred));
+
 /* All of it, before the device is closed: the host waits for the device where it must. */
 void tide_deferred_end(tide_device *device);
 

@@ -43,6 +43,11 @@ typedef struct tide_device_methods {
                             size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 
+    /* Memory of the device's own gets so many bytes where it is, and keeps what it holds; what is new is
+     * ready at once, for any stream. TIDE_ERROR_MEMORY, without a message, nothing changed: it cannot.
+     * NULL: never. */
+    tide_status (*extend)(tide_device *device, void *data, size_t bytes);
+
     /* Free memory beyond `keep` bytes goes back to the system. NULL where nothing is kept. */
     tide_status (*trim)(tide_device *device, size_t keep);
 

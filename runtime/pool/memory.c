@@ -366,38 +366,59 @@ static tide_guard *memory_guard(const tide_pool_core *core, const tide_row *row,
                              request->place, data);
 }
 
+/* A device may have memory behind the slot's: then it stays where it is, with what it holds. What a
+ * capture has handed out is the graph's. */
+static bool memory_extend(tide_pool *pool, tide_row *row, tide_slot *slot,
+                          const tide_slot_request *request, const tide_memory_want *want)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    const size_t had = record->bytes;
+    if (row->device->host || want->buffer != NULL || slot->data == NULL || want->bytes <= had ||
+        core->capture != NULL || tide_streams_own(pool, request->call) != TIDE_OK ||
+        tide_budget_extend(row->device, slot->data, had, want->bytes) != TIDE_OK)
+        return false;
+    tide_assert(record->buffer.generation == 0 && record->guard == NULL);
+    record->bytes = want->bytes;
+    record->capacity = tide_type_fit(request->facts, want->bytes);
+    tide_memory_hold(&core->memory, want->bytes - had);
+    TIDE_RINGS_CALL(gave, slot->data);
+    TIDE_RINGS_CALL(took, slot->data, want->bytes, row->type, request->place);
+    tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, want->bytes - had, request->n, request->place);
+    return true;
+}
+
 tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                                const tide_slot_request *request)
 {
     tide_pool_core *core = pool->core;
-    const tide_type_facts *facts = request->facts;
+    const size_t align = memory_align(request->facts);
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_buffer buffer = {0};
     tide_memory_want want = {
         .device = row->device,
         .memory = TIDE_MEMORY_DEVICE,
-        .align = memory_align(facts),
+        .align = align,
         .row = row,
         .slot = request->shrink ? NULL : slot, /* for less memory nobody gives any up */
-        .buffer = memory_draws_buffers(core, row, memory_align(facts)) ? &buffer : NULL};
+        .buffer = memory_draws_buffers(core, row, align) ? &buffer : NULL};
     void *data = NULL;
-    TIDE_FORWARD(memory_size(pool, row, slot, request, want.align, &want.bytes));
-    tide_guard *guard = memory_guard(core, row, record, request, want.align, &data);
-    if (guard == NULL && !request->shrink && tide_slot_fits(slot, record, request))
+    TIDE_FORWARD(memory_size(pool, row, slot, request, align, &want.bytes));
+    tide_guard *guard = memory_guard(core, row, record, request, align, &data);
+    if (guard == NULL && ((!request->shrink && tide_slot_fits(slot, record, request)) ||
+                          memory_extend(pool, row, slot, request, &want)))
         return TIDE_OK;
     if (request->keep != 0 && !row->device->host)
         TIDE_FORWARD(memory_gather_writers(pool, request->call));
     if (guard != NULL)
         want.bytes = tide_guard_bytes(guard);
     else
-        TIDE_FORWARD(memory_allocate(pool, &want, memory_least_bytes(request, want.align),
-                                     request->call, &data));
-    tide_assert((uintptr_t)data % want.align == 0 && data != NULL && want.bytes >= request->bytes);
-    tide_slot_record made = {.capacity =
-                                 guard != NULL ? request->n : tide_type_fit(facts, want.bytes),
-                             .bytes = want.bytes,
-                             .buffer = buffer,
-                             .guard = guard};
+        TIDE_FORWARD(
+            memory_allocate(pool, &want, memory_least_bytes(request, align), request->call, &data));
+    tide_assert((uintptr_t)data % align == 0 && data != NULL && want.bytes >= request->bytes);
+    const size_t fit = guard != NULL ? request->n : tide_type_fit(request->facts, want.bytes);
+    tide_slot_record made = {
+        .capacity = fit, .bytes = want.bytes, .buffer = buffer, .guard = guard};
     TIDE_FORWARD(memory_make_ready(pool, row, slot, request, &made, data));
     if (slot->data != NULL || record->exported != NULL) /* else it is new */
         tide_slot_hollow(pool, row, slot);

@@ -38,6 +38,18 @@ typedef struct tide_cu_access {
     int flags;
 } tide_cu_access;
 
+/* CUmemAllocationProp. */
+typedef struct tide_cu_page_properties {
+    int allocation, handles;
+    struct {
+        int type, id;
+    } location;
+    void *security;
+    unsigned char compression, direct;
+    unsigned short usage;
+    unsigned char reserved[4];
+} tide_cu_page_properties;
+
 /* CUipcMemHandle. */
 typedef struct tide_cu_ipc_handle {
     unsigned char bytes[64];
@@ -81,6 +93,7 @@ enum { /* results */
 enum { /* values */
        TIDE_CU_DEVICE_INTEGRATED = 18,
        TIDE_CU_DEVICE_MANAGED = 83,
+       TIDE_CU_DEVICE_PAGES = 102,     /* virtual memory management */
        TIDE_CU_DEVICE_CONCURRENT = 89, /* the host may use managed memory while kernels run */
        TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
        TIDE_CU_DEVICE_IPC = 125, /* of newer drivers: memory and events for other processes */
@@ -141,6 +154,18 @@ enum { /* values */
     TIDE_CU(cuMemPoolTrimTo, 11020, (tide_cu_pool, size_t))                                       \
     TIDE_CU(cuMemAlloc, 3020, (tide_cu_address *, size_t))                                        \
     TIDE_CU(cuMemFree, 3020, (tide_cu_address))                                                   \
+    TIDE_CU(cuMemGetAllocationGranularity, 10020,                                                 \
+            (size_t *, const tide_cu_page_properties *, int))                                     \
+    TIDE_CU(cuMemAddressReserve, 10020,                                                           \
+            (tide_cu_address *, size_t, size_t, tide_cu_address, unsigned long long))             \
+    TIDE_CU(cuMemAddressFree, 10020, (tide_cu_address, size_t))                                   \
+    TIDE_CU(cuMemCreate, 10020,                                                                   \
+            (unsigned long long *, size_t, const tide_cu_page_properties *, unsigned long long))  \
+    TIDE_CU(cuMemRelease, 10020, (unsigned long long))                                            \
+    TIDE_CU(cuMemMap, 10020,                                                                      \
+            (tide_cu_address, size_t, size_t, unsigned long long, unsigned long long))            \
+    TIDE_CU(cuMemUnmap, 10020, (tide_cu_address, size_t))                                         \
+    TIDE_CU(cuMemSetAccess, 10020, (tide_cu_address, size_t, const tide_cu_access *, size_t))     \
     TIDE_CU(cuPointerGetAttributes, 7000, (unsigned, int *, void **, tide_cu_address))            \
     TIDE_CU(cuMemAllocFromPoolAsync, 11020,                                                       \
             (tide_cu_address *, size_t, tide_cu_pool, tide_cu_stream))                            \

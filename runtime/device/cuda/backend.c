@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/base/settings.h"
 #include "runtime/device/cuda/cuda.h"
 
 static const char call[] = "tide_device_open";
@@ -14,6 +15,7 @@ static void cuda_close_device(tide_device *device);
 
 static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .release = tide_cuda_release,
+                                            .extend = tide_cuda_extend,
                                             .trim = tide_cuda_trim,
                                             .reserved = tide_cuda_reserved,
                                             .pinned = tide_cuda_pinned,
@@ -118,6 +120,14 @@ static tide_status cuda_make_pool(tide_device *device)
     return status;
 }
 
+/* By the page, where that is asked for and the device can; else the pool. */
+static tide_status cuda_make_memory(tide_device *device)
+{
+    if (tide_setting_get(TIDE_SETTING_cuda_memory) != 0)
+        TIDE_FORWARD(tide_cuda_pages_begin(device));
+    return tide_cuda_of(device)->pages != NULL ? TIDE_OK : cuda_make_pool(device);
+}
+
 /* ---- open and close ----------------------------------------------------------------------- */
 
 /* Its context is current: to destroy a stream takes it as well as to make one. */
@@ -126,7 +136,7 @@ static tide_status cuda_make_parts(tide_device *device)
     tide_cuda *cuda = tide_cuda_of(device);
     TIDE_CUDA_TRY(device, cuStreamCreate, &cuda->service, TIDE_CU_STREAM_NON_BLOCKING);
     tide_assert(cuda->service != NULL);
-    tide_status status = cuda_make_pool(device);
+    tide_status status = cuda_make_memory(device);
     if (status != TIDE_OK)
         (void)tide_cu.cuStreamDestroy(cuda->service);
     return status;
@@ -206,6 +216,7 @@ static void cuda_end_parts(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_marks_end(device, true);
+    tide_cuda_pages_end(device, true);
     if (cuda->pool != NULL)
         (void)tide_cu.cuMemPoolDestroy(cuda->pool);
     (void)tide_cu.cuStreamDestroy(cuda->service);
@@ -227,6 +238,7 @@ static void cuda_close_device(tide_device *device)
     }
     cuda_release_context(cuda->ordinal);
     tide_cuda_marks_end(device, false);
+    tide_cuda_pages_end(device, false);
     tide_assert(cuda->free_marks == NULL);
     tide_lock_destroy(&cuda->lock);
     tide_os_free(cuda);

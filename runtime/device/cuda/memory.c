@@ -76,6 +76,10 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
 {
     tide_cu_address got = 0;
     tide_cu_result result = cuda_kinds[memory].get(device, stream, bytes, &got);
+    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_of(device)->pages != NULL &&
+        tide_cuda_pages_trim(device, 0) ==
+            TIDE_OK) /* it keeps what is free: the driver knows nothing of that */
+        result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     if (result != TIDE_CU_SUCCESS)
@@ -87,6 +91,8 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
 static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
                                         size_t align, void **data)
 {
+    if (tide_cuda_of(device)->pages != NULL)
+        return tide_cuda_pages_take(device, bytes, align, data);
     TIDE_FORWARD(cuda_allocate_kind(device, stream, TIDE_MEMORY_DEVICE, bytes, data));
     if ((uintptr_t)*data % align == 0)
         return TIDE_OK;

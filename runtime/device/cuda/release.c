@@ -86,6 +86,8 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
         release_pinned(device, data);
     else if (memory != TIDE_MEMORY_DEVICE)
         release_plain(device, data); /* what used it is over */
+    else if (tide_cuda_of(device)->pages != NULL)
+        tide_cuda_pages_give(device, stream, data);
     else
         release_device(device, stream, data);
     tide_cuda_leave(entered);
@@ -99,6 +101,11 @@ tide_status tide_cuda_trim(tide_device *device, size_t keep)
     tide_cu_pool pool = tide_cuda_of(device)->pool;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    if (tide_cuda_of(device)->pages != NULL) {
+        tide_status status = tide_cuda_pages_trim(device, keep);
+        tide_cuda_leave(entered);
+        return status;
+    }
     tide_cu_result result = pool != NULL ? tide_cu.cuMemPoolTrimTo(pool, keep) : TIDE_CU_SUCCESS;
     tide_cuda_leave(entered);
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemPoolTrimTo", result);
@@ -111,6 +118,11 @@ tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out)
     tide_cu_result result = TIDE_CU_SUCCESS;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    if (tide_cuda_of(device)->pages != NULL) {
+        *out = tide_cuda_pages_reserved(device);
+        tide_cuda_leave(entered);
+        return TIDE_OK;
+    }
     for (int i = 0; pool != NULL && result == TIDE_CU_SUCCESS && i < 4; i++)
         result = tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED + i, &values[i]);
     tide_cuda_leave(entered);

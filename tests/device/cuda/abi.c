@@ -76,6 +76,16 @@ SAME(offsetof(tide_cu_pool_properties, security),
      offsetof(CUmemPoolProps, win32SecurityAttributes));
 SAME(offsetof(tide_cu_pool_properties, most), offsetof(CUmemPoolProps, maxSize));
 SAME(offsetof(tide_cu_pool_properties, usage), offsetof(CUmemPoolProps, usage));
+SAME(TIDE_CU_DEVICE_PAGES, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+SAME(sizeof(tide_cu_page_properties), sizeof(CUmemAllocationProp));
+SAME(offsetof(tide_cu_page_properties, handles),
+     offsetof(CUmemAllocationProp, requestedHandleTypes));
+SAME(offsetof(tide_cu_page_properties, location), offsetof(CUmemAllocationProp, location));
+SAME(offsetof(tide_cu_page_properties, security),
+     offsetof(CUmemAllocationProp, win32HandleMetaData));
+SAME(offsetof(tide_cu_page_properties, direct),
+     offsetof(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable));
+SAME(offsetof(tide_cu_page_properties, usage), offsetof(CUmemAllocationProp, allocFlags.usage));
 SAME(sizeof(tide_cu_access), sizeof(CUmemAccessDesc));
 SAME(offsetof(tide_cu_access, flags), offsetof(CUmemAccessDesc, flags));
 SAME(TIDE_CU_ACCESS_NONE, CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -88,16 +98,18 @@ SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
  * of the same layout (above) behind a pointer. What is compared is the number of parameters and
  * the size and kind of each, by declaring theirs once more with ours in place of what only has
  * another name. */
-#define CUresult              tide_cu_result
-#define CUdevice_attribute    int
-#define CUmemPool_attribute   int
-#define CUpointer_attribute   int
-#define CUstreamCaptureStatus int
-#define CUstreamCaptureMode   int
-#define CUjit_option          int
-#define CUmemPoolProps        tide_cu_pool_properties
-#define CUmemAccessDesc       tide_cu_access
-#define CUipcMemHandle        tide_cu_ipc_handle
+#define CUresult                         tide_cu_result
+#define CUdevice_attribute               int
+#define CUmemPool_attribute              int
+#define CUpointer_attribute              int
+#define CUstreamCaptureStatus            int
+#define CUstreamCaptureMode              int
+#define CUjit_option                     int
+#define CUmemPoolProps                   tide_cu_pool_properties
+#define CUmemAccessDesc                  tide_cu_access
+#define CUmemAllocationProp              tide_cu_page_properties
+#define CUmemAllocationGranularity_flags int
+#define CUipcMemHandle                   tide_cu_ipc_handle
 
 #define OURS(name) __typeof__(((tide_cu_driver *)0)->name)
 #define PROTOTYPE(name, ...) \
@@ -125,6 +137,16 @@ PROTOTYPE(cuMemPoolSetAccess, CUmemoryPool, const CUmemAccessDesc *, size_t);
 PROTOTYPE(cuDeviceCanAccessPeer, int *, CUdevice, CUdevice);
 PROTOTYPE(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream);
 PROTOTYPE(cuMemPoolGetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
+PROTOTYPE(cuMemGetAllocationGranularity, size_t *, const CUmemAllocationProp *,
+          CUmemAllocationGranularity_flags);
+PROTOTYPE(cuMemAddressReserve, CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+PROTOTYPE(cuMemAddressFree, CUdeviceptr, size_t);
+PROTOTYPE(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
+          unsigned long long);
+PROTOTYPE(cuMemRelease, CUmemGenericAllocationHandle);
+PROTOTYPE(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
+PROTOTYPE(cuMemUnmap, CUdeviceptr, size_t);
+PROTOTYPE(cuMemSetAccess, CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
 PROTOTYPE(cuMemPoolTrimTo, CUmemoryPool, size_t);
 PROTOTYPE(cuPointerGetAttributes, unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
@@ -156,6 +178,8 @@ PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
 #undef CUjit_option
 #undef CUmemPoolProps
 #undef CUmemAccessDesc
+#undef CUmemAllocationProp
+#undef CUmemAllocationGranularity_flags
 #undef CUipcMemHandle
 
 /* Theirs at the version we ask for: that there is such a version, and that a call with our
@@ -188,6 +212,18 @@ CALLABLE(cuDeviceCanAccessPeer, 4000, (int *)0, (tide_cu_device)0, (tide_cu_devi
 CALLABLE(cuMemcpyPeerAsync, 4000, (tide_cu_address)0, (tide_cu_context)0, (tide_cu_address)0,
          (tide_cu_context)0, (size_t)0, (tide_cu_stream)0)
 CALLABLE(cuMemPoolGetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)
+CALLABLE(cuMemGetAllocationGranularity, 10020, (size_t *)0, (const CUmemAllocationProp *)0,
+         (CUmemAllocationGranularity_flags)0)
+CALLABLE(cuMemAddressReserve, 10020, (tide_cu_address *)0, (size_t)0, (size_t)0, (tide_cu_address)0,
+         0ULL)
+CALLABLE(cuMemAddressFree, 10020, (tide_cu_address)0, (size_t)0)
+CALLABLE(cuMemCreate, 10020, (unsigned long long *)0, (size_t)0, (const CUmemAllocationProp *)0,
+         0ULL)
+CALLABLE(cuMemRelease, 10020, 0ULL)
+CALLABLE(cuMemMap, 10020, (tide_cu_address)0, (size_t)0, (size_t)0, 0ULL, 0ULL)
+CALLABLE(cuMemUnmap, 10020, (tide_cu_address)0, (size_t)0)
+CALLABLE(cuMemSetAccess, 10020, (tide_cu_address)0, (size_t)0, (const CUmemAccessDesc *)0,
+         (size_t)0)
 CALLABLE(cuMemPoolTrimTo, 11020, (tide_cu_pool)0, (size_t)0)
 CALLABLE(cuMemAlloc, 3020, (tide_cu_address *)0, (size_t)0)
 CALLABLE(cuMemFree, 3020, (tide_cu_address)0)

@@ -8,6 +8,11 @@
 enum { BLOCKS = 4096, PAGE = 4096, ARENA_TABLE = BLOCKS * 4 };
 #define ARENA_BYTES ((size_t)512 << 20)
 
+/* Addresses behind the arena, for what is mapped there (pages.c). */
+enum { RANGES = 8 };
+#define RANGE_BYTES ((size_t)4 << 30)
+#define ADDRESSES   (ARENA_BYTES + RANGES * RANGE_BYTES)
+
 /* A piece of the arena; free ones are used again, after what was queued before they were freed. */
 typedef struct block {
     uint64_t address;

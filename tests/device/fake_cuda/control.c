@@ -130,6 +130,7 @@ static void begin_anew(unsigned devices, uint32_t seed)
     fake.limit = (size_t)256 << 20;
     model_reset();
     memory_reset();
+    pages_reset();
     code_reset();
     for (unsigned i = 0; i < devices; i++) {
         fake.contexts[i] = (context){.device = i};
@@ -371,6 +372,13 @@ void fake_no_pools(void)
 {
     fake_lock();
     fake.no_pools = true;
+    fake_unlock();
+}
+
+void fake_no_pages(void)
+{
+    fake_lock();
+    fake.no_pages = true;
     fake_unlock();
 }
 

@@ -115,6 +115,7 @@ enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 static bool has(int attribute)
 {
     switch (attribute) {
+    case TIDE_CU_DEVICE_PAGES: return !fake.no_pages;
     case TIDE_CU_DEVICE_POOLS_SUPPORTED: return !fake.no_pools;
     case TIDE_CU_DEVICE_MANAGED: return !fake.no_managed;
     case TIDE_CU_DEVICE_CONCURRENT: return !fake.no_managed && !fake.not_concurrent;
@@ -339,6 +340,36 @@ ENTRY(cuMemFree, tide_cu_address address)
     fake_complain("cuMemFree of %#llx, which is not allocated", address);
     return control_leave(TIDE_CU_INVALID_VALUE);
 }
+
+/* ---- memory by the page (pages.c) ----------------------------------------------------------- */
+
+#define PAGES(name, parameters, result_of)                               \
+    static tide_cu_result fake_##name parameters                         \
+    {                                                                    \
+        START(name);                                                     \
+        return control_leave(fake.no_pages ? NOT_SUPPORTED : result_of); \
+    }
+PAGES(cuMemGetAllocationGranularity,
+      (size_t * out, const tide_cu_page_properties *properties, int option),
+      option == 0 ? pages_granularity(out, properties) : TIDE_CU_INVALID_VALUE)
+PAGES(cuMemAddressReserve,
+      (tide_cu_address * out, size_t bytes, size_t align, tide_cu_address hint,
+       unsigned long long flags),
+      hint == 0 ? pages_reserve(out, bytes, align, flags) : TIDE_CU_INVALID_VALUE)
+PAGES(cuMemAddressFree, (tide_cu_address at, size_t bytes), pages_unreserve(at, bytes))
+PAGES(cuMemCreate,
+      (unsigned long long *out, size_t bytes, const tide_cu_page_properties *properties,
+       unsigned long long flags),
+      pages_create(out, bytes, properties, flags))
+PAGES(cuMemRelease, (unsigned long long handle), pages_release(handle))
+PAGES(cuMemMap,
+      (tide_cu_address at, size_t bytes, size_t offset, unsigned long long handle,
+       unsigned long long flags),
+      pages_map(at, bytes, offset, handle, flags))
+PAGES(cuMemUnmap, (tide_cu_address at, size_t bytes), pages_unmap(at, bytes))
+PAGES(cuMemSetAccess,
+      (tide_cu_address at, size_t bytes, const tide_cu_access *access, size_t count),
+      pages_set_access(at, bytes, access, count))
 
 /* Memory that the driver does not know has no type, and nothing else. */
 ENTRY(cuPointerGetAttributes, unsigned count, int *asked, void **values, tide_cu_address address)

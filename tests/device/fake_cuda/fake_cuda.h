@@ -59,6 +59,10 @@ uint64_t fake_reserved_bytes(void);
 /* Devices have no memory pools, as virtual ones of some hosts: only cuMemAlloc and cuMemFree. */
 void fake_no_pools(void);
 
+/* Devices cannot map memory where they like; the granularity of where they can, 64 KiB at first. */
+void fake_no_pages(void);
+void fake_granularity(size_t bytes);
+
 /* Devices have no managed memory; or the host may not touch it while work is queued that the host
  * has not seen done: it is inaccessible meanwhile (SIGSEGV). */
 void fake_no_managed(void);

@@ -218,7 +218,7 @@ void host_code_run(host_launch *launch)
     running = launch;
     *cells = (fake_cells){.threads = {.x = launch->group, .y = 1, .z = 1},
                           .from = (uintptr_t)arena.device,
-                          .end = (uintptr_t)arena.device + ARENA_BYTES,
+                          .end = (uintptr_t)arena.device + ADDRESSES,
                           .used = note_use,
                           .active = lane_active,
                           .shuffle = lane_shuffle};

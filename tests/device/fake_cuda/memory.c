@@ -20,7 +20,12 @@ static void map_arena(void)
     int file = memfd_create("fake_cuda", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, (off_t)arena_bytes + ARENA_TABLE) != 0)
         abort();
-    arena.device = mmap(NULL, arena_bytes, PROT_NONE, MAP_SHARED, file, 0);
+    const int none = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *all = mmap(NULL, ADDRESSES + RANGE_BYTES, PROT_NONE, none, -1, 0);
+    if (all == MAP_FAILED)
+        abort();
+    all += (size_t) - (uintptr_t)all % RANGE_BYTES;
+    arena.device = mmap(all, arena_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     arena.host = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     arena.opened = mmap(NULL, ARENA_TABLE, PROT_READ | PROT_WRITE, MAP_SHARED, file, ARENA_BYTES);
     arena.file = file; /* other processes find it (ipc.c) */
@@ -45,6 +50,9 @@ void memory_reset(void)
 void *fake_see(const void *device_memory)
 {
     const char *at = device_memory;
+    void *mapped = pages_see(at);
+    if (mapped != NULL)
+        return mapped;
     return at >= arena.device && at < arena.device + arena_bytes ? arena.host + (at - arena.device)
                                                                  : (void *)(uintptr_t)at;
 }
@@ -82,15 +90,15 @@ bool memory_live(const void *data, size_t bytes)
         if (one->live && at >= one->address && at + bytes <= one->address + one->used)
             return true;
     }
-    return false;
+    return pages_live(data, bytes);
 }
 
 extent *memory_extents(size_t *count)
 {
-    extent *all = calloc(arena.count + 1, sizeof *all);
+    extent *all = calloc(arena.count + pages_extents(NULL) + 1, sizeof *all);
     if (all == NULL)
         abort();
-    *count = 0;
+    *count = pages_extents(all);
     for (unsigned i = 0; i < arena.count; i++)
         if (arena.blocks[i].live)
             all[(*count)++] =
@@ -103,6 +111,7 @@ void memory_show_all(bool shown)
 {
     if (mprotect(arena.device, arena_bytes, shown ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
         abort();
+    pages_show_all(shown);
     if (!shown)
         memory_show_managed(!fake.not_concurrent || model_idle());
 }
@@ -351,14 +360,17 @@ bool memory_attached_to_host(const void *data)
 const context *memory_owner(uint64_t address)
 {
     const block *one = block_at(address);
-    return one != NULL && one->backed != NULL ? one->backed->context : NULL;
+    return one == NULL           ? pages_owner((const void *)(uintptr_t)address)
+           : one->backed != NULL ? one->backed->context
+                                 : NULL;
 }
 
 bool memory_reached(const void *data, const context *by)
 {
     const block *one = block_at((uint64_t)(uintptr_t)data);
-    return one == NULL || one->backed == NULL || one->backed->context == by ||
-           one->backed->reached[by->device];
+    if (one == NULL)
+        return pages_reached(data, by);
+    return one->backed == NULL || one->backed->context == by || one->backed->reached[by->device];
 }
 
 uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)

@@ -126,6 +126,7 @@ typedef struct world {
     size_t limit, live_bytes;
     bool no_peers;               /* no device reaches another's memory */
     bool no_pools;               /* devices have no memory pools       */
+    bool no_pages;               /* devices cannot map memory          */
     bool no_ipc;                 /* devices have no memory for others  */
     bool no_managed;             /* devices have no managed memory     */
     bool not_concurrent;         /* the host and work do not share it  */
@@ -227,6 +228,24 @@ void *beside_find(const char *name, int version); /* or NULL */
 int ipc_export(uint64_t address, tide_cu_ipc_handle *out);
 int ipc_open(const tide_cu_ipc_handle *handle, uint64_t *address);
 int ipc_close(uint64_t address);
+
+/* pages.c: results of the driver; and what memory.c asks about memory that is mapped */
+int pages_granularity(size_t *out, const tide_cu_page_properties *properties);
+int pages_reserve(unsigned long long *out, size_t bytes, size_t align, uint64_t flags);
+int pages_unreserve(uint64_t at, size_t bytes);
+int pages_create(unsigned long long *out, size_t bytes, const tide_cu_page_properties *properties,
+                 uint64_t flags);
+int pages_release(unsigned long long handle);
+int pages_map(uint64_t at, size_t bytes, size_t offset, unsigned long long handle, uint64_t flags);
+int pages_unmap(uint64_t at, size_t bytes);
+int pages_set_access(uint64_t at, size_t bytes, const tide_cu_access *access, size_t count);
+void pages_reset(void);
+void *pages_see(const void *device_memory); /* NULL: in no range */
+bool pages_live(const void *data, size_t bytes);
+const context *pages_owner(const void *data);
+bool pages_reached(const void *data, const context *by);
+size_t pages_extents(struct extent *all); /* NULL: how many there are */
+void pages_show_all(bool shown);
 
 /* memory.c */
 void memory_reset(void);

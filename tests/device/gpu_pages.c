@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu_pages: what memory of cuda:0 costs that no pool keeps, whether what is free can be had in one piece,
+ * and what it costs to grow: lines of JSON, as the benchmark writes them. TIDEPOOL_CUDA_MEMORY=1: by the
+ * page; else from the driver's pool. Exits 1 where there is no device. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/tidepool.h>
+
+enum { ROUNDS = 31, PARTS = 60, PIECES = 48 };
+
+static tide_device *device;
+static const char *variant;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void report(const char *name, double *times, int count, const char *unit)
+{
+    tide_device_memory memory = {0};
+    (void)tide_device_memory_stats(device, &memory);
+    qsort(times, (size_t)count, sizeof *times, compare);
+    printf("{\"case\":\"%s\",\"variant\":\"%s\",\"ns_min\":%.1f,\"ns_median\":%.1f,"
+           "\"unit\":\"%s\",\"bytes_reserved_peak\":%zu}\n",
+           name, variant, times[0], times[count / 2], unit, memory.driver_reserved_peak);
+}
+
+/* A pool with one array of so many bytes. NULL: they cannot be had. */
+static tide_pool *take(size_t bytes)
+{
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
+    if (pool != NULL && tide_acquire(pool, uint8_t, bytes) != NULL)
+        return pool;
+    (void)tide_pool_destroy(pool);
+    return NULL;
+}
+
+static void measure_pairs(size_t bytes)
+{
+    double times[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        double before = now();
+        (void)tide_pool_destroy(take(bytes));
+        times[i] = now() - before;
+    }
+    report("device-memory", times, ROUNDS, "64 MiB or less, taken and given back");
+}
+
+static void measure_growth(size_t most)
+{
+    double times[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
+        uint8_t *x = tide_acquire(pool, uint8_t, most / 64);
+        double before = now();
+        for (size_t n = most / 32; n <= most && x != NULL; n *= 2)
+            x = tide_grow(pool, uint8_t, x, n);
+        (void)tide_pool_wait(pool);
+        times[i] = now() - before;
+        (void)tide_pool_destroy(pool);
+        (void)tide_device_memory_trim(device, 0);
+    }
+    report("device-growth", times, ROUNDS, "doubled six times, waited for");
+}
+
+/* 80 % is taken in pieces, three of four are given back, and 60 % wanted at once. */
+static void measure_fragments(size_t total)
+{
+    tide_pool *pieces[PIECES];
+    for (int i = 0; i < PIECES; i++)
+        pieces[i] = take(total / PARTS);
+    for (int i = 0; i < PIECES; i++)
+        if (i % 4 != 0)
+            (void)tide_pool_destroy(pieces[i]);
+    double before = now();
+    tide_pool *large = take(total / PARTS * (PIECES / 4 * 3));
+    double times[] = {now() - before};
+    report("device-fragments", times, 1,
+           large != NULL ? "60 % in one piece: there" : "60 % in one piece: refused");
+    (void)tide_pool_destroy(large);
+    for (int i = 0; i < PIECES; i += 4)
+        (void)tide_pool_destroy(pieces[i]);
+}
+
+int main(void)
+{
+    tide_device_information info;
+    tide_device_memory memory;
+    device = tide_device_open("cuda:0");
+    if (device == NULL || tide_device_info(device, &info) != TIDE_OK ||
+        tide_device_memory_stats(device, &memory) != TIDE_OK) {
+        fprintf(stderr, "%s\n", tide_error_message());
+        return EXIT_FAILURE;
+    }
+    variant = memory.driver_pool == NULL ? "pages" : "pool";
+    measure_pairs(info.bytes / 16 < (size_t)64 << 20 ? info.bytes / 16 : (size_t)64 << 20);
+    measure_growth(info.bytes / 8);
+    measure_fragments(info.bytes);
+    return tide_device_close(device) == TIDE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
