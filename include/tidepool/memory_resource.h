@@ -20,6 +20,9 @@
  * After somebody has reset the device (cudaDeviceReset) it throws for good: the buffers are the old
  * device's. Give back what they handed out, end them, close the device, and begin anew.
  *
+ * RMM's resources and containers take it (RMM 26: by the concept). The other way round, acquire_from
+ * makes an array of a scope of memory that a resource of theirs gives.
+ *
  * TIDE_MEMORY_RESOURCE is defined where all this is: in C++, where CCCL's headers are found (CUDA's
  * include/cccl, or include before CUDA 13, is in the compiler's search path, and so is the runtime
  * API's header). Elsewhere the header declares nothing. Before CCCL 3.1 include it before other
@@ -43,6 +46,8 @@
 
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
+#include <memory>
+#include <tidepool/array.h>
 #include <tidepool/tidepool.hpp>
 
 namespace tidepool
@@ -171,6 +176,51 @@ inline constexpr void get_property(const pinned_resource &, cuda::mr::host_acces
 }
 inline constexpr void get_property(const managed_resource &, cuda::mr::host_accessible) noexcept
 {
+}
+
+/* ---- memory of another resource, in a scope ---- */
+
+template <class Resource> struct lent_memory {
+    Resource resource;
+    cuda::stream_ref stream;
+    size_t bytes;
+
+    void *take()
+    {
+#if CCCL_VERSION >= 3001000
+        return resource.allocate(stream, bytes, 256);
+#else
+        return resource.allocate_async(bytes, 256, stream);
+#endif
+    }
+    static void give_back(void *data, void *self)
+    {
+        std::unique_ptr<lent_memory> lent(static_cast<lent_memory *>(self));
+#if CCCL_VERSION >= 3001000
+        lent->resource.deallocate(lent->stream, data, lent->bytes, 256);
+#else
+        lent->resource.deallocate_async(data, lent->bytes, 256, lent->stream);
+#endif
+    }
+};
+
+/* An array of the scope whose memory is any resource's of CCCL, RMM's for one, of which a copy is
+ * kept: allocated on `stream`, the pool's, and given back there once that has come past the end of
+ * the scope. What the resource throws is thrown; NULL with a message as for tide_array_wrap. */
+template <class T, class Resource>
+tide_array *acquire_from(tide_pool *pool, Resource resource, cuda::stream_ref stream, size_t n)
+{
+    using lent_type = lent_memory<Resource>;
+    std::unique_ptr<lent_type> lent(new lent_type{resource, stream, n * sizeof(T)});
+    const int64_t extent = static_cast<int64_t>(n);
+    tide_array_source source = {};
+    source.data = lent->take();
+    source.type = type_of<T>();
+    source.ndim = 1;
+    source.shape = &extent;
+    source.deleter = lent_type::give_back;
+    source.context = lent.release();
+    return tide_array_wrap(pool, &source);
 }
 
 } // namespace tidepool

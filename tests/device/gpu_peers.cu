@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What others' caching allocators take for an array of 1 MiB, and for 32 of 4 KiB, on this device: CUB's,
-// and RMM's where its headers are. Lines of JSON, as the benchmark writes them. Built by run-gpu.
+// and RMM's (26 and later) where its headers are. Lines of JSON, as the benchmark writes them. Built by run-gpu.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,8 +9,9 @@
 #include <cub/util_allocator.cuh>
 #include <cuda_runtime.h>
 #if defined(PEER_RMM)
-#include <rmm/mr/device/cuda_memory_resource.hpp>
-#include <rmm/mr/device/pool_memory_resource.hpp>
+#include <rmm/mr/arena_memory_resource.hpp>
+#include <rmm/mr/cuda_memory_resource.hpp>
+#include <rmm/mr/pool_memory_resource.hpp>
 #endif
 
 template <class Acquire, class Release>
@@ -62,10 +63,13 @@ int main()
          },
          [&](void *array, size_t) { cached.DeviceFree(array); });
 #if defined(PEER_RMM)
-    rmm::mr::cuda_memory_resource upstream;
-    rmm::mr::pool_memory_resource<rmm::mr::cuda_memory_resource> pool{&upstream, size_t{1} << 30};
-    both("rmm", [&](size_t bytes) { return pool.allocate(bytes); },
-         [&](void *array, size_t bytes) { pool.deallocate(array, bytes); });
+    const cuda::stream_ref stream{static_cast<cudaStream_t>(0)};
+    auto rmm = [&](const char *name, auto resource) {
+        both(name, [&](size_t bytes) { return resource.allocate(stream, bytes, 256); },
+             [&](void *array, size_t bytes) { resource.deallocate(stream, array, bytes, 256); });
+    };
+    rmm("rmm-pool", rmm::mr::pool_memory_resource{rmm::mr::cuda_memory_resource{}, size_t{1} << 30});
+    rmm("rmm-arena", rmm::mr::arena_memory_resource{rmm::mr::cuda_memory_resource{}});
 #endif
     return 0;
 }
