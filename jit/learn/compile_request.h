@@ -1,32 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Compile requests: plans that are wanted as code. They are gathered into batches with the registry
- * locked; each batch is then sent to the stager. What comes back is handed to the sites, if those
- * still exist. */
+/* Compile requests: plans that are wanted as code. They are gathered with the registry locked, up to
+ * `batch_max` at a time, sent to the stager, and get what comes back. */
 #ifndef TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
 #define TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
 
 #include "jit/learn/learner.h"
 
-/* Before the sites of a round are gathered: each that wants code is weighed, so that those that are
- * compiled together share what that costs. Registry locked. */
-void tide_compile_request_weigh(const tide_site *site, uint64_t round);
+/* Each site that wants code is weighed, so that those that are compiled together share what that
+ * costs. Plans for which code is there get it; those that pay and that nothing forbids are taken note
+ * of. Registry locked. */
+void tide_compile_request_gather(uint64_t round);
 
-/* Takes note of the site's wanted plan, if it pays and nothing forbids it. Registry locked. */
-void tide_compile_request_gather(tide_site *site, uint64_t round);
-
-/* Sends what was gathered. Registry not locked, nor for the next three. */
-void tide_compile_request_send(void);
-
-/* Takes the stager's answers and loads what they name; waits at most so long for the first. */
-void tide_compile_request_receive(int timeout_ms, uint64_t round);
-
-/* Looks up the code of what has come, which is a matter of the dynamic linker. */
-void tide_compile_request_find_code(void);
-
-/* Is anything out or waiting to be installed? */
-bool tide_compile_request_pending(void);
-
-/* Gives the sites what has come and was looked up. Registry locked. */
-void tide_compile_request_install(uint64_t round);
+/* Sends what was gathered, takes the answer to it, waiting at most so long, loads what that names,
+ * and gives it to the sites that still exist. Is anything out, or did something find no room?
+ * Registry not locked. */
+bool tide_compile_request_attend(int timeout_ms, uint64_t round);
 
 #endif

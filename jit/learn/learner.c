@@ -16,6 +16,7 @@
 #include "profiler/observe.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"
@@ -23,10 +24,9 @@
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
-/* "tide_", a part of the name, "_", 16 digits. */
-enum { NAME_PART = 32 };
+/* "tide_", kind and types as far as there is room, "_", 16 digits. */
+enum { NAMES_ROOM = TIDE_SPEC_STEM - 18 };
 
-_Static_assert(sizeof "tide_" + NAME_PART + 16 <= TIDE_SPEC_STEM, "every stem fits");
 _Static_assert(sizeof(tide_type) == sizeof(uint32_t) && sizeof(tide_item) % sizeof(tide_type) == 0,
                "types and shelves may stand behind the items");
 _Static_assert(sizeof((tide_item *)0)->shape == sizeof((tide_spec_item *)0)->shape,
@@ -59,41 +59,6 @@ const tide_site_profile *tide_learner_evidence(const tide_learner *learner)
 bool tide_learner_set_evidence(tide_learner *learner, const tide_site_profile *evidence)
 {
     return tide_profile_pack(&learner->evidence, evidence);
-}
-
-/* FNV-1a; NULL and "" are the same. The 0xff keeps two texts apart. */
-static uint64_t learner_hash_text(uint64_t hash, const char *text)
-{
-    for (; text != NULL && *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return (hash ^ 0xff) * UINT64_C(0x100000001b3);
-}
-
-static uint64_t learner_hash_number(uint64_t hash, uint64_t number)
-{
-    return (hash ^ number) * UINT64_C(0x100000001b3);
-}
-
-/* The stem names the site to a reader of a native profile, and is different for each plan. */
-static void learner_name_stem(const tide_site *site, tide_learned *plan)
-{
-    const char *name = site->name != NULL ? site->name : site->place.function;
-    uint64_t hash = learner_hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
-    hash = learner_hash_text(learner_hash_text(hash, site->name), site->place.file);
-    hash = learner_hash_number(learner_hash_text(hash, site->place.function), site->place.line);
-    for (uint32_t i = 0; i < plan->items.count; i++) {
-        const tide_item *item = &plan->items.items[i];
-        hash = learner_hash_number(learner_hash_number(hash, item->type), (uint64_t)item->ndim);
-        for (int32_t d = 0; d < item->ndim; d++)
-            hash = learner_hash_number(hash, (uint64_t)item->shape[d]);
-    }
-    char clean[NAME_PART];
-    size_t at = 0;
-    for (; name != NULL && name[at] != '\0' && at < sizeof clean - 1; at++)
-        clean[at] = tide_spec_is_word_byte(name[at]) ? name[at] : '_';
-    tide_assert(at < sizeof clean);
-    clean[at] = '\0';
-    snprintf(plan->stem, sizeof plan->stem, "tide_%s_%016" PRIx64, clean, hash);
 }
 
 /* What both of the plan's tiers say of its types. */
@@ -166,7 +131,6 @@ static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *
     plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
     plan->code.counts = &plan->code_counts;
     learner_turn_to_general(&plan->code);
-    learner_name_stem(learner->site, plan);
     tide_assert(plan->state == TIDE_CODE_NONE);
     return plan;
 }
@@ -221,22 +185,49 @@ void tide_learned_load(tide_learned *plan, void *enter, void *leave)
     }
 }
 
+uint64_t tide_learned_form(const tide_learned *plan)
+{
+    bool counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
+    tide_hash hash = {0};
+    tide_hash_more(&hash, (uint64_t[]){plan->code.kind, counts}, 2 * sizeof(uint64_t));
+    for (uint32_t i = 0; i < plan->items.count; i++) {
+        const tide_item *item = &plan->items.items[i];
+        tide_assert(item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX);
+        tide_hash_more(&hash, (uint64_t[]){item->type, (uint64_t)item->ndim}, 2 * sizeof(uint64_t));
+        tide_hash_more(&hash, item->shape, (size_t)item->ndim * sizeof *item->shape);
+    }
+    return tide_hash_end(&hash);
+}
+
+/* Names the code to a reader of a native profile: kind and types, then the number. */
+static void learned_name(const tide_learned *plan, tide_spec *out)
+{
+    int at = snprintf(out->stem, NAMES_ROOM, "tide_%s", tide_kind_name(out->kind));
+    for (uint32_t i = 0; i < out->item_count && at < NAMES_ROOM; i++)
+        at += snprintf(out->stem + at, (size_t)(NAMES_ROOM - at), "_%s", out->items[i].name);
+    size_t length = strlen(out->stem);
+    tide_assert(length < NAMES_ROOM);
+    for (size_t i = 0; i < length; i++)
+        if (!tide_spec_is_word_byte(out->stem[i]))
+            out->stem[i] = '_';
+    snprintf(out->stem + length, sizeof out->stem - length, "_%016" PRIx64,
+             tide_learned_form(plan));
+}
+
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
 {
-    tide_assert(plan->items.count <= TIDE_SPEC_ITEMS);
-    memset(out, 0, sizeof *out);
-    out->kind = learner->site->kind;
-    out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
-    memcpy(out->stem, plan->stem, sizeof out->stem);
-    out->item_count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
-    for (uint32_t i = 0; i < out->item_count; i++) {
+    uint32_t count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
+    *out = (tide_spec){.kind = learner->site->kind,
+                       .count = tide_setting_get(TIDE_SETTING_count_runs) != 0,
+                       .item_count = count};
+    for (uint32_t i = 0; i < count; i++) {
         const tide_item *from = &plan->items.items[i];
         tide_spec_item *to = &out->items[i];
-        to->type = from->type;
+        *to = (tide_spec_item){.type = from->type, .ndim = from->ndim};
         snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
-        to->ndim = from->ndim;
         memcpy(to->shape, from->shape, sizeof to->shape);
     }
+    learned_name(plan, out);
 }
 
 /* ---- in force --------------------------------------------------------------------------- */

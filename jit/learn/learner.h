@@ -67,14 +67,12 @@ typedef struct tide_learned {
     tide_learner *learner;
     tide_type *types;  /* those of `items`, and where their shelves lie: */
     uint32_t *shelves; /* both stand behind the items                  */
-    char stem[TIDE_SPEC_STEM];
 
     tide_plan table; /* scopes and dispatches: the same by table  */
     tide_plan code;  /* compiled; general until its code is loaded */
     tide_plan_counts table_counts, code_counts;
 
     tide_code_state state;
-    uint64_t batch;       /* number of the batch that its request was in    */
     uint64_t retry_round; /* neither compiled nor tried before this one     */
     uint64_t back_off;    /* rounds; doubled by each failure                */
     double uses_without;  /* uses of it in force, without its code          */
@@ -140,6 +138,10 @@ bool tide_learned_armed(const tide_learned *plan);
 
 /* Uses of a first window, or of one that misses have opened: enough to decide. */
 uint64_t tide_learner_first_window(const tide_site *site);
+
+/* The number of the code of a plan, which depends on its kind, its items and whether it counts: plans
+ * of one number share their code. (Should two that differ ever have one, they would miss.) */
+uint64_t tide_learned_form(const tide_learned *plan);
 
 /* The spec of a plan. */
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);

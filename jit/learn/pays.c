@@ -26,6 +26,8 @@ _Static_assert(TIDE_KIND_COUNT == 5, "each kind has its gain");
 /* What a batch costs in itself, and each site in it: nanoseconds of the processor. */
 static const double pays_batch_ns = 12e6, pays_site_ns = 3e6;
 
+static const double pays_trial_ns = 50e3; /* some hundred uses that are timed */
+
 static double pays_scale = 1; /* what batches were measured to cost, to the model's figure */
 
 static double pays_modelled(uint32_t sites)
@@ -183,6 +185,11 @@ static double pays_factor(void)
 bool tide_pays_alone(const tide_learned *plan)
 {
     return tide_pays_lost(plan) >= pays_factor() * tide_pays_cost(1);
+}
+
+bool tide_pays_trial(const tide_learned *plan)
+{
+    return tide_pays_lost(plan) >= pays_factor() * pays_trial_ns;
 }
 
 void tide_pays_begin(void)

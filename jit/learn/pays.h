@@ -28,6 +28,9 @@ double tide_pays_cost(uint32_t sites);
 /* Would code pay for this site, compiled alone? */
 bool tide_pays_alone(const tide_learned *plan);
 
+/* Would it, where another site has the code already, so that all it costs is a trial? */
+bool tide_pays_trial(const tide_learned *plan);
+
 /* For a round, which compiles sites together: offers one after the other, then asks for each. */
 void tide_pays_begin(void);
 void tide_pays_offer(const tide_learned *plan);

@@ -12,7 +12,6 @@
 
 #include "jit/events/event.h"
 #include "jit/learn/compile_request.h"
-#include "jit/learn/pays.h"
 #include "jit/learn/test_hooks.h"
 #include "jit/learn/watch.h"
 #include "jit/stager/stager.h"
@@ -208,21 +207,7 @@ static void round_watch_sites(void)
     size_t count = tide_site_list(&sites);
     for (size_t i = 0; i < count; i++)
         tide_watch(sites[i], round_number);
-    tide_pays_begin();
-    for (size_t i = 0; i < count; i++)
-        tide_compile_request_weigh(sites[i], round_number);
-    for (size_t i = 0; i < count; i++)
-        tide_compile_request_gather(sites[i], round_number);
-    tide_registry_unlock();
-}
-
-/* After: what it answered. */
-static void round_install(void)
-{
-    tide_assert(tide_round_held());
-    tide_compile_request_find_code();
-    tide_registry_lock();
-    tide_compile_request_install(round_number);
+    tide_compile_request_gather(round_number);
     tide_registry_unlock();
 }
 
@@ -256,12 +241,10 @@ static bool round_do(int wait_ms, uint64_t rounds)
     tide_count(rounds);
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         round_watch_sites();
-    tide_compile_request_send();
-    tide_compile_request_receive(wait_ms, round_number);
+    bool pending = tide_compile_request_attend(wait_ms, round_number);
     tide_stager_tend();
     round_note_stagers();
-    round_install();
-    bool pending = tide_compile_request_pending() || round_sites_pending();
+    pending = round_sites_pending() || pending;
     tide_events_end_round(round_number);
     return pending;
 }

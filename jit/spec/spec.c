@@ -95,7 +95,7 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
     return t.used;
 }
 
-/* ---- reading lines and words -------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 /* Refuses the text: one line of printable characters in reader->error. Returns false. */
 static __attribute__((format(printf, 2, 3))) bool spec_bad(tide_spec_reader *reader,
@@ -125,140 +125,90 @@ static bool spec_next_line(tide_spec_reader *reader, char line[LINE_MAX])
     size_t length = (size_t)(end - reader->text);
     if (length >= LINE_MAX)
         return spec_bad(reader, "%zu bytes, limit %d", length, LINE_MAX - 1);
-    tide_assert(length < LINE_MAX && memchr(reader->text, '\0', length) == NULL);
     memcpy(line, reader->text, length);
     line[length] = '\0';
     reader->text = end + 1;
     return true;
 }
 
-/* Cuts the next word off *rest, which becomes NULL after the last word. Words stand one blank
- * apart. NULL: there is no word. */
-static char *spec_next_word(char **rest)
-{
-    char *word = *rest;
-    if (word == NULL || *word == '\0' || *word == ' ')
-        return NULL;
-    char *blank = strchr(word, ' ');
-    *rest = blank != NULL ? blank + 1 : NULL;
-    if (blank != NULL)
-        *blank = '\0';
-    return word;
-}
-
-/* Reads decimal digits without sign or leading zero. */
-static bool spec_read_number(const char *word, uint64_t limit, uint64_t *out)
-{
-    *out = 0;
-    if (word == NULL || (word[0] == '0' && word[1] != '\0'))
-        return false;
-    for (const char *c = word; *c != '\0'; c++)
-        if (*c < '0' || *c > '9' || __builtin_mul_overflow(*out, 10u, out) ||
-            __builtin_add_overflow(*out, (uint64_t)(*c - '0'), out))
-            return false;
-    return *out <= limit;
-}
-
-static bool spec_read_name(const char *word, char out[TIDE_SPEC_NAME])
-{
-    size_t length = word != NULL ? strlen(word) : 0;
-    if (length == 0 || length >= TIDE_SPEC_NAME)
-        return false;
-    for (const char *c = word; *c != '\0'; c++)
-        if (!spec_is_plain(*c))
-            return false;
-    memcpy(out, word, length + 1);
-    return true;
-}
-
-static bool spec_is_identifier(const char *word)
-{
-    if (word == NULL || (word[0] >= '0' && word[0] <= '9') || strlen(word) >= TIDE_SPEC_STEM)
-        return false;
-    for (const char *c = word; *c != '\0'; c++)
-        if (!tide_spec_is_word_byte(*c))
-            return false;
-    return true;
-}
-
-/* ---- reading ------------------------------------------------------------------------------ */
-
 bool tide_spec_read_head(tide_spec_reader *reader, uint64_t *layout)
 {
-    char line[LINE_MAX];
+    char line[LINE_MAX], again[LINE_MAX];
     if (!spec_next_line(reader, line))
         return false;
     if (strcmp(line, "tidepool-spec 1") != 0)
         return spec_bad(reader, "'%.40s' is not 'tidepool-spec 1'", line);
     if (!spec_next_line(reader, line))
         return false;
-    const char *digits = line + strlen("layout ");
-    if (strncmp(line, "layout ", strlen("layout ")) != 0 || strlen(digits) != 16 ||
-        strspn(digits, "0123456789abcdef") != 16)
-        return spec_bad(reader, "'%.40s' is not 'layout' and 16 hex digits", line);
-    return sscanf(digits, "%" SCNx64, layout) == 1;
+    (void)sscanf(line, "layout %" SCNx64, layout);
+    snprintf(again, sizeof again, "layout %016" PRIx64, *layout);
+    return strcmp(line, again) == 0 ||
+           spec_bad(reader, "'%.40s' is not 'layout' and 16 hex digits", line);
 }
 
-static bool spec_read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
+static bool spec_is_identifier(const char *word)
 {
-    char *site = spec_next_word(&rest), *kind = spec_next_word(&rest),
-         *stem = spec_next_word(&rest);
-    if (site == NULL || strcmp(site, "site") != 0 || kind == NULL)
-        return spec_bad(reader, "'%.40s' is not 'site', a kind and a stem",
-                        site == NULL ? "" : site);
+    bool good = word[0] != '\0' && !(word[0] >= '0' && word[0] <= '9');
+    while (good && *word != '\0')
+        good = tide_spec_is_word_byte(*word++);
+    return good;
+}
+
+static bool spec_read_site(tide_spec_reader *reader, const char *line, tide_spec *out)
+{
+    char kind[16] = "";
+    _Static_assert(TIDE_SPEC_STEM == 64 && TIDE_SPEC_NAME == 64, "what is scanned fits");
+    if (sscanf(line, "site %15s %63s", kind, out->stem) < 1)
+        return spec_bad(reader, "'%.40s' is not 'site', a kind and a stem", line);
     while (out->kind < TIDE_SPEC_KINDS && strcmp(kinds[out->kind], kind) != 0)
         out->kind++;
     if (out->kind == TIDE_SPEC_KINDS)
-        return spec_bad(reader, "'%.40s' is not a kind of site", kind);
-    if (!spec_is_identifier(stem) || rest != NULL)
-        return spec_bad(reader, "stem '%.70s' is not an identifier of 1 to %d bytes",
-                        stem == NULL ? "" : stem, TIDE_SPEC_STEM - 1);
-    tide_assert(strlen(stem) < sizeof out->stem);
-    memcpy(out->stem, stem, strlen(stem) + 1);
-    return true;
+        return spec_bad(reader, "'%s' is not a kind of site", kind);
+    return spec_is_identifier(out->stem) ||
+           spec_bad(reader, "stem '%s' is not an identifier", out->stem);
 }
 
-static bool spec_read_shape(tide_spec_reader *reader, char **rest, tide_spec_item *item)
+static bool spec_read_shape(tide_spec_reader *reader, const char *rest, tide_spec_item *item)
 {
-    uint64_t value;
-    if (!spec_read_number(spec_next_word(rest), TIDE_NDIM_MAX, &value))
+    int read = 0;
+    if (sscanf(rest, "%d%n", &item->ndim, &read) != 1 || item->ndim < 0 ||
+        item->ndim > TIDE_NDIM_MAX)
         return spec_bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
-    item->ndim = (int)value;
     for (int d = 0; d < item->ndim; d++) {
-        if (!spec_read_number(spec_next_word(rest), INT64_MAX, &value))
-            return spec_bad(reader, "extent %d is not a number up to %" PRId64, d, INT64_MAX);
-        item->shape[d] = (int64_t)value;
+        rest += read;
+        if (sscanf(rest, "%" SCNd64 "%n", &item->shape[d], &read) != 1 || item->shape[d] < 0)
+            return spec_bad(reader, "extent %d is not a number from 0 on", d);
     }
     return true;
 }
 
-static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
+static bool spec_read_item(tide_spec_reader *reader, const char *line, tide_spec *out)
 {
-    const char *word = out->kind == TIDE_KIND_ARRAY ? "array" : "type",
-               *got = spec_next_word(&rest);
-    uint64_t type;
-    if (got == NULL || strcmp(got, word) != 0)
-        return spec_bad(reader, "'%.40s' where '%s' or 'end' should stand", got == NULL ? "" : got,
-                        word);
+    char word[8] = "";
+    int read = 0;
+    bool array = out->kind == TIDE_KIND_ARRAY;
     if (out->item_count == most_items[out->kind])
         return spec_bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
                         most_items[out->kind], kinds[out->kind]);
     tide_assert(out->item_count < TIDE_SPEC_ITEMS);
-    tide_spec_item *item = &out->items[out->item_count];
-    if (!spec_read_name(spec_next_word(&rest), item->name))
-        return spec_bad(reader, "the name of the type cannot be read");
-    if (!spec_read_number(spec_next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) || type == 0)
-        return spec_bad(reader, "the type is not a number from 1 to %u", TIDE_TYPE_LIMIT - 1);
-    item->type = (tide_type)type;
-    if (out->kind == TIDE_KIND_ARRAY && !spec_read_shape(reader, &rest, item))
-        return false;
-    if (rest != NULL)
-        return spec_bad(reader, "'%.40s' after the end of the item", rest);
-    out->item_count++;
-    return true;
+    tide_spec_item *item = &out->items[out->item_count++];
+    int found = sscanf(line, "%7s %63s %" SCNu32 "%n", word, item->name, &item->type, &read);
+    if (strcmp(word, array ? "array" : "type") != 0)
+        return spec_bad(reader, "'%s' where '%s' or 'end' should stand", word,
+                        array ? "array" : "type");
+    if (found != 3 || item->type == 0 || item->type >= TIDE_TYPE_LIMIT)
+        return spec_bad(reader, "no type from 1 to %u with its name", TIDE_TYPE_LIMIT - 1);
+    return !array || spec_read_shape(reader, line + read, item);
 }
 
-/* ---- what a site may be ------------------------------------------------------------------- */
+/* Is the text what is written of the site that was read of it? */
+static bool spec_check_text(tide_spec_reader *reader, const char *text, const tide_spec *spec)
+{
+    char again[TIDE_SPEC_SITE_BYTES];
+    size_t length = tide_spec_write(spec, again, sizeof again);
+    return (length == (size_t)(reader->text - text) && memcmp(again, text, length) == 0) ||
+           spec_bad(reader, "the site of stem '%s' is not written as the library does", spec->stem);
+}
 
 static bool spec_same_item(const tide_spec_item *a, const tide_spec_item *b)
 {
@@ -293,16 +243,16 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
 bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
 {
     char line[LINE_MAX];
-    tide_assert(reader->text != NULL);
+    const char *start = reader->text;
     *out = (tide_spec){0};
-    if (reader->text[0] == '\0')
+    if (start[0] == '\0')
         return true;
     if (!spec_next_line(reader, line) || !spec_read_site(reader, line, out))
         return false;
     while (spec_next_line(reader, line)) {
         if (strcmp(line, "end") == 0)
-            return spec_check_site(reader, out);
-        if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
+            return spec_check_site(reader, out) && spec_check_text(reader, start, out);
+        if (strcmp(line, "count") == 0)
             out->count = true;
         else if (!spec_read_item(reader, line, out))
             return false;

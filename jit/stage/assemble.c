@@ -5,7 +5,6 @@
 #include "jit/stage/assemble.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,49 +15,6 @@
 #include "runtime/base/assert.h"
 
 extern char **environ;
-
-/* ---- the text ------------------------------------------------------------------------------- */
-
-static void assemble_label(FILE *out, const char *name, const char *label)
-{
-    fprintf(out, "\t.globl\t%s\n\t.type\t%s, %%object\n\t.size\t%s, 8\n%s:\n", name, name, name,
-            label);
-}
-
-static void assemble_word(FILE *out, const char *name, uint64_t value)
-{
-    assemble_label(out, name, name);
-    fprintf(out, "\t.quad\t%" PRIu64 "\n", value);
-}
-
-/* Where the code begins and ends. Before it lie headers of the file, whose address is on the stack
- * of whoever has loaded it. */
-static void assemble_place(FILE *out, const char *name)
-{
-    fprintf(out, "\t.globl\t%s\n%s:\n", name, name);
-}
-
-/* No function begins right there: of two names of one address dladdr, gdb and perf choose any. */
-void stage_assemble_begin(FILE *out)
-{
-    fputs("\t.text\n", out);
-    assemble_place(out, "tide_object_code");
-    fputs("\tint3\n", out);
-}
-
-/* The pointer has two names: code knows it by one that cannot be replaced from outside, and the
- * library finds it by the other. */
-void stage_assemble_end(FILE *out)
-{
-    fputs("\t.text\n", out);
-    assemble_place(out, "tide_object_code_end");
-    fputs("\t.section\t.rodata\n\t.balign\t8\n", out);
-    assemble_word(out, "tide_object_magic", TIDE_CODE_MAGIC);
-    assemble_word(out, "tide_object_layout", tide_compiled_layout());
-    fputs("\t.bss\n\t.balign\t8\n", out);
-    assemble_label(out, "tide_object_table", "tide_object_table");
-    fputs(STAGE_TABLE ":\n\t.zero\t8\n\t.section\t.note.GNU-stack,\"\",%progbits\n", out);
-}
 
 /* ---- tools ---------------------------------------------------------------------------------- */
 
@@ -97,6 +53,7 @@ bool stage_assemble(const char *path, char error[STAGE_ERROR_BYTES])
     char *linker[] = {
         "ld",
         "-shared",
+        "-Bsymbolic", /* code knows where the pointer to the table is */
         "-z",
         "noseparate-code",
         "-z",
@@ -110,5 +67,7 @@ bool stage_assemble(const char *path, char error[STAGE_ERROR_BYTES])
         NULL};
     bool good = assemble_run(assembler, error) && assemble_run(linker, error);
     (void)unlink(object);
+    if (!good)
+        (void)unlink(path); /* the linker may have been killed in the middle */
     return good;
 }

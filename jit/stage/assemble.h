@@ -5,12 +5,7 @@
 
 #include "jit/stage/compile.h"
 
-/* Writes what every code object exports before and behind the functions of one. */
-void stage_assemble_begin(FILE *out);
-void stage_assemble_end(FILE *out);
-
-/* Makes the library `path` of the text in PATH.s; what is made on the way but the text is removed.
- * False: one line in `error`. */
+/* Makes the library `path` of the text in PATH.s. False: one line in `error`. */
 bool stage_assemble(const char *path, char error[STAGE_ERROR_BYTES]);
 
 #endif

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* From a request to a code object: its text is read, the forms of its sites that are new are emitted,
- * libgccjit compiles those. Half of what a compile of one site costs libgccjit takes to set itself
- * up, so all forms of a request share one context, and there is none if no form is new. */
+/* From a request to a code object: its text is read, its sites are emitted, libgccjit compiles them.
+ * Half of what a compile of one site costs libgccjit takes to set itself up, so all sites of a request
+ * share one context. */
 #include "jit/stage/compile.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jit/stage/assemble.h"
 #include "jit/stage/emit.h"
-#include "jit/stage/forms.h"
 #include "runtime/base/assert.h"
 
 /* Writes one line to `error`; gives false, for the caller to return. */
@@ -164,132 +161,37 @@ static void compile_set_options(gcc_jit_context *context)
 
 static void compile_write_out(gcc_jit_context *context, stage_output output, const char *path)
 {
-    tide_assert(path != NULL && output != STAGE_OUTPUT_LIBRARY);
+    tide_assert(path != NULL);
     if (output == STAGE_OUTPUT_C)
         gcc_jit_context_dump_to_file(context, path, 0);
     else
         gcc_jit_context_compile_to_file(context, GCC_JIT_OUTPUT_KIND_ASSEMBLER, path);
 }
 
-/* In one context. */
-static bool compile_specs(const tide_spec *const *specs, uint32_t count, stage_output output,
-                          const char *path, char error[STAGE_ERROR_BYTES])
-{
-    stage_emit e;
-    tide_assert(count > 0 && count <= TIDE_SPEC_SITES);
-    gcc_jit_context *context = gcc_jit_context_acquire();
-    if (context == NULL)
-        return compile_failed(error, "libgccjit gives no context");
-    compile_set_options(context);
-    stage_begin(&e, context);
-    for (uint32_t i = 0; i < count; i++)
-        compile_emit_site(&e, specs[i]);
-    if (gcc_jit_context_get_first_error(context) == NULL)
-        compile_write_out(context, output, path);
-    const char *first = gcc_jit_context_get_first_error(context);
-    bool good = first == NULL || compile_failed(error, "libgccjit: %s", first);
-    gcc_jit_context_release(context);
-    return good;
-}
-
-/* ---- a library ------------------------------------------------------------------------------ */
-
-/* A request with the forms of its sites, and the file with its text. */
-typedef struct compile_library {
-    const stage_request *request;
-    const stage_form *forms[TIDE_SPEC_SITES];
-    char text[STAGE_PATH_BYTES + 2];
-} compile_library;
-
-/* What libgccjit wrote, as a string that is the caller's. NULL: there is none. */
-static char *compile_read_text(const char *path)
-{
-    char *text = NULL;
-    size_t room = 0;
-    FILE *in = fopen(path, "r");
-    if (in == NULL)
-        return NULL;
-    if (getdelim(&text, &room, '\0', in) < 0) {
-        free(text);
-        text = NULL;
-    }
-    fclose(in);
-    return text;
-}
-
-/* The forms of the request that have no code yet, each once. */
-static uint32_t compile_new_forms(const compile_library *library, const tide_spec **specs)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < library->request->count; i++) {
-        const tide_spec *spec = &library->forms[i]->spec;
-        uint32_t known = 0;
-        while (known < count && specs[known] != spec)
-            known++;
-        if (known == count && library->forms[i]->text == NULL)
-            specs[count++] = spec;
-    }
-    return count;
-}
-
-static bool compile_forms(compile_library *library, char error[STAGE_ERROR_BYTES])
-{
-    const tide_spec *specs[TIDE_SPEC_SITES];
-    for (uint32_t i = 0; i < library->request->count; i++)
-        library->forms[i] = stage_form_get(&library->request->specs[i]);
-    uint32_t count = compile_new_forms(library, specs);
-    if (count == 0)
-        return true;
-    if (!compile_specs(specs, count, STAGE_OUTPUT_ASM, library->text, error))
-        return false;
-    char *text = compile_read_text(library->text);
-    bool good = text != NULL && stage_forms_take(text);
-    free(text);
-    return good || compile_failed(error, "libgccjit: its text is not understood");
-}
-
-/* Each site by its own names. */
-static bool compile_write_text(const compile_library *library, char error[STAGE_ERROR_BYTES])
-{
-    const stage_request *request = library->request;
-    FILE *out = fopen(library->text, "w");
-    if (out == NULL)
-        return compile_failed(error, "%s: %s", library->text, strerror(errno));
-    stage_assemble_begin(out);
-    for (uint32_t i = 0; i < request->count; i++)
-        stage_form_write(library->forms[i], request->specs[i].stem, i, out);
-    stage_assemble_end(out);
-    bool good = !ferror(out);
-    return (fclose(out) == 0 && good) ||
-           compile_failed(error, "%s: it cannot be written", library->text);
-}
-
-static bool compile_make_library(const stage_request *request, const char *path,
-                                 char error[STAGE_ERROR_BYTES])
-{
-    compile_library library = {.request = request};
-    if (strlen(path) >= STAGE_PATH_BYTES)
-        return compile_failed(error, "the library's path is too long");
-    snprintf(library.text, sizeof library.text, "%s.s", path);
-    stage_forms_begin(request->count);
-    bool formed = compile_forms(&library, error);
-    if (!formed)
-        stage_forms_forget();
-    bool good = formed && compile_write_text(&library, error) && stage_assemble(path, error);
-    (void)unlink(library.text);
-    if (!good)
-        (void)unlink(path); /* the linker may have been killed in the middle */
-    return good;
-}
-
 bool stage_compile(const stage_request *request, stage_output output, const char *path,
                    char error[STAGE_ERROR_BYTES])
 {
-    const tide_spec *specs[TIDE_SPEC_SITES];
+    stage_emit e;
+    char text[STAGE_PATH_BYTES + 2];
     tide_assert(request->count > 0 && request->count <= TIDE_SPEC_SITES);
-    if (output == STAGE_OUTPUT_LIBRARY)
-        return compile_make_library(request, path, error);
+    if (strlen(path) >= STAGE_PATH_BYTES)
+        return compile_failed(error, "the library's path is too long");
+    gcc_jit_context *context = gcc_jit_context_acquire();
+    if (context == NULL)
+        return compile_failed(error, "libgccjit gives no context");
+    snprintf(text, sizeof text, "%s%s", path, output == STAGE_OUTPUT_LIBRARY ? ".s" : "");
+    compile_set_options(context);
+    stage_begin(&e, context);
     for (uint32_t i = 0; i < request->count; i++)
-        specs[i] = &request->specs[i];
-    return compile_specs(specs, request->count, output, path, error);
+        compile_emit_site(&e, &request->specs[i]);
+    if (gcc_jit_context_get_first_error(context) == NULL)
+        compile_write_out(context, output, text);
+    const char *first = gcc_jit_context_get_first_error(context);
+    bool good = first == NULL || compile_failed(error, "libgccjit: %s", first);
+    gcc_jit_context_release(context);
+    if (output != STAGE_OUTPUT_LIBRARY)
+        return good;
+    good = good && stage_assemble(path, error);
+    (void)unlink(text);
+    return good;
 }

@@ -4,6 +4,7 @@
  * once, at the end. What the asserts hold to is the emitters' own order of calls. */
 #include "jit/stage/emit.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -182,6 +183,26 @@ static void emit_make_types(stage_emit *e)
 
 /* ---- a fresh context ------------------------------------------------------------------------ */
 
+/* What every code object exports beside its functions: constants, and where the code begins and ends.
+ * (Before it lie headers of the file, whose address is on the stack of whoever has loaded it. No
+ * function begins right there: of two names of one address dladdr, gdb and perf choose any.) The
+ * compiler writes this before all functions. */
+static void emit_exports(gcc_jit_context *context)
+{
+    char text[512];
+    int length =
+        snprintf(text, sizeof text,
+                 "\t.text\n\t.globl\ttide_object_code\ntide_object_code:\n\t.zero\t8\n"
+                 "\t.subsection\t1\n\t.globl\ttide_object_code_end\ntide_object_code_end:\n"
+                 "\t.section\t.rodata\n\t.balign\t8\n"
+                 "\t.globl\ttide_object_magic\ntide_object_magic:\n\t.quad\t%" PRIu64 "\n"
+                 "\t.globl\ttide_object_layout\ntide_object_layout:\n\t.quad\t%" PRIu64 "\n"
+                 "\t.text\n",
+                 TIDE_CODE_MAGIC, tide_compiled_layout());
+    tide_assert(length > 0 && (size_t)length < sizeof text);
+    gcc_jit_context_add_top_level_asm(context, NULL, text);
+}
+
 void stage_begin(stage_emit *e, gcc_jit_context *context)
 {
     tide_assert(context != NULL);
@@ -189,9 +210,10 @@ void stage_begin(stage_emit *e, gcc_jit_context *context)
     emit_make_types(e);
     e->expect = gcc_jit_context_get_builtin_function(context, "__builtin_expect");
     e->fetch_add = gcc_jit_context_get_builtin_function(context, "__atomic_fetch_add_8");
+    emit_exports(context);
     /* Exported: the compiler, which sees nobody write it, would take another one for NULL. */
     e->runtime = gcc_jit_context_new_global(context, NULL, GCC_JIT_GLOBAL_EXPORTED,
-                                            e->types[STAGE_RUNTIME], STAGE_TABLE);
+                                            e->types[STAGE_RUNTIME], "tide_object_table");
 }
 
 /* ---- functions ------------------------------------------------------------------------------ */

@@ -90,15 +90,12 @@ typedef enum stage_field {
 /* The first argument of helpers: stage_load(e, scope, AT(scope, base)). */
 #define AT(structure, field) STAGE_AT_##structure##_##field
 
-/* The pointer to the library's table, as the code of a code object names it. */
-#define STAGE_TABLE "tide_object_runtime"
-
 /* Code in the making. */
 typedef struct stage_emit {
     gcc_jit_context *context;
     gcc_jit_type *types[STAGE_TYPE_COUNT];
     gcc_jit_field *fields[STAGE_FIELD_COUNT];
-    gcc_jit_lvalue *runtime; /* where the library's table is: STAGE_TABLE */
+    gcc_jit_lvalue *runtime; /* where the library's table is */
     gcc_jit_function *expect, *fetch_add;
 } stage_emit;
 

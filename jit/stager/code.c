@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"
+#include "runtime/scope/kind.h"
 
 /* For debuggers: where the code of an object lies, and its file, which may be gone by then. */
 typedef struct code_object {
@@ -129,9 +131,42 @@ void *tide_code_load(const char *path, char *error, size_t room)
     return object;
 }
 
-void *tide_code_find(void *object, const char *stem, const char *suffix)
+/* ---- what is in them ---------------------------------------------------------------------- */
+
+static void *code_forms; /* a tree, by number */
+
+static int code_compare(const void *left, const void *right)
+{
+    uint64_t a = ((const tide_code *)left)->form, b = ((const tide_code *)right)->form;
+    return (a > b) - (a < b);
+}
+
+const tide_code *tide_code_known(uint64_t form)
+{
+    tide_code *const *found = tfind(&(tide_code){.form = form}, &code_forms, code_compare);
+    return found != NULL ? *found : NULL;
+}
+
+static void *code_symbol(void *object, const char *stem, const char *suffix)
 {
     char name[TIDE_SPEC_STEM + 32];
     int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
-    return length > 0 && (size_t)length < sizeof name ? dlsym(object, name) : NULL;
+    tide_assert(length > 0 && (size_t)length < sizeof name);
+    return dlsym(object, name);
+}
+
+const tide_code *tide_code_find(void *object, uint64_t form, const tide_spec *spec)
+{
+    bool leaves = tide_kind_opens_level(spec->kind);
+    tide_code *made = tide_os_resize(NULL, sizeof *made);
+    if (made == NULL)
+        return NULL;
+    *made = (tide_code){form, code_symbol(object, spec->stem, tide_spec_suffix(spec->kind)),
+                        leaves ? code_symbol(object, spec->stem, "_leave") : NULL};
+    tide_code **kept = made->enter != NULL && (made->leave != NULL || !leaves)
+                           ? tsearch(made, &code_forms, code_compare)
+                           : NULL;
+    if (kept == NULL || *kept != made)
+        tide_os_free(made);
+    return kept != NULL ? *kept : NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects: the shared objects that the stager makes, loaded into the process. Each is loaded
- * once and stays until the process ends, so nobody has to know who is inside its code. Their sizes
+/* Code objects: the shared objects that the stager makes, loaded into the process, and the code in
+ * them. Each is loaded once and stays until the process ends, so nobody has to know who is inside
+ * its code, and sites for which the same code would be made share it. The sizes of the objects
  * are added up: once the next one would take them beyond the setting `code_bytes`, nothing more is
  * loaded.
  *
@@ -20,8 +21,18 @@
  * NULL: one line in `error`, and nothing stays loaded. */
 void *tide_code_load(const char *path, char *error, size_t room);
 
-/* The address of STEM followed by suffix ("_enter"); NULL: there is none. */
-void *tide_code_find(void *object, const char *stem, const char *suffix);
+/* The functions of one form: what sites of one kind with the same items share. */
+typedef struct tide_code {
+    uint64_t form;
+    void *enter, *leave; /* `leave` NULL: uses of the kind open no level */
+} tide_code;
+
+/* Looks up what an object has for the spec, and keeps it for who asks next. NULL: not all of it is
+ * there, or memory is short. */
+const tide_code *tide_code_find(void *object, uint64_t form, const tide_spec *spec);
+
+/* What was found before; NULL: nothing. */
+const tide_code *tide_code_known(uint64_t form);
 
 /* Is there no room left for another object? */
 bool tide_code_full(void);

@@ -15,12 +15,13 @@
 
 typedef enum tide_stager_result {
     TIDE_STAGER_OK = 0,
-    TIDE_STAGER_MISSING, /* there is no stager program, or it cannot be executed       */
-    TIDE_STAGER_SHORT,   /* processes, descriptors or memory are short just now        */
     TIDE_STAGER_FAILED,  /* it answered with an error: the spec cannot be compiled     */
     TIDE_STAGER_LATE,    /* no answer within the deadline: it was killed               */
     TIDE_STAGER_DIED,    /* it went away with the request                              */
     TIDE_STAGER_GARBAGE, /* it answered something that is no answer: it was killed     */
+    TIDE_STAGER_TRIED = TIDE_STAGER_GARBAGE, /* up to here it has worked on the request */
+    TIDE_STAGER_MISSING, /* there is no stager program, or it cannot be executed       */
+    TIDE_STAGER_SHORT,   /* processes, descriptors or memory are short just now        */
     TIDE_STAGER_REFUSED  /* raised privileges, or there is no private directory        */
 } tide_stager_result;
 

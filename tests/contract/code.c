@@ -26,7 +26,8 @@ enum { SITES = 8, ROOM = 3, PATIENCE_MS = 120000 };
 
 static tide_pool *pool;
 static tide_site *sites[SITES];
-static const tide_type first[] = {TIDE_F64, TIDE_I32}, second[] = {TIDE_F32, TIDE_U8};
+static tide_type first[SITES][2]; /* each site has types of its own, and so code of its own */
+static const tide_type second[] = {TIDE_F32, TIDE_U8};
 
 static tide_site_information info_of(const tide_site *site)
 {
@@ -86,8 +87,10 @@ static int prepare(void **state)
         snprintf(name, sizeof name, "contract: code %u", i);
         sites[i] = tide_site_register(name);
         assert_non_null(sites[i]);
+        first[i][0] = TIDE_F64;
+        first[i][1] = tide_type_register(name, 8, 8);
     }
-    settle_for(sites[0], first);
+    settle_for(sites[0], first[0]);
     return 0;
 }
 
@@ -106,9 +109,9 @@ static void beyond_the_cap_sites_stay_at_tables_and_say_why(void **state)
     assert_int_equal(learned().code_objects, 1);
     set_either("code_bytes", (double)(ROOM * one + one / 2));
     for (unsigned i = 1; i < SITES; i++)
-        settle_for(sites[i], first);
+        settle_for(sites[i], first[i]);
     for (unsigned i = 0; i < SITES; i++) {
-        expect_code(sites[i], i < ROOM, first);
+        expect_code(sites[i], i < ROOM, first[i]);
         if (i >= ROOM)
             assert_string_equal(info_of(sites[i]).reason_code, "code_full");
     }
@@ -132,7 +135,7 @@ static void a_higher_cap_gives_them_code(void **state)
     }
     assert_int_equal(learned().code_objects, SITES);
     for (unsigned i = 0; i < SITES; i++)
-        expect_code(sites[i], true, first);
+        expect_code(sites[i], true, first[i]);
 }
 
 static void code_that_is_not_in_force_stays_and_is_used_again(void **state)
@@ -143,7 +146,7 @@ static void code_that_is_not_in_force_stays_and_is_used_again(void **state)
     expect_code(sites[0], true, second);
     tide_learning_statistics before = learned();
     for (unsigned i = 0; i < 10; i++) {
-        const tide_type *types = i % 2 == 0 ? first : second;
+        const tide_type *types = i % 2 == 0 ? first[0] : second;
         settle_for(sites[0], types);
         expect_code(sites[0], true, types);
     }
@@ -152,12 +155,25 @@ static void code_that_is_not_in_force_stays_and_is_used_again(void **state)
     assert_int_equal(learned().code_bytes, before.code_bytes);
 }
 
+static void sites_of_the_same_types_share_code(void **state)
+{
+    (void)state;
+    need_compiler();
+    tide_learning_statistics before = learned();
+    tide_site *other = tide_site_register("contract: shared code");
+    settle_for(other, first[1]);
+    expect_code(other, true, first[1]);
+    assert_int_equal(learned().ordered, before.ordered);
+    assert_int_equal(learned().code_objects, before.code_objects);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(beyond_the_cap_sites_stay_at_tables_and_say_why),
         cmocka_unit_test(a_higher_cap_gives_them_code),
         cmocka_unit_test(code_that_is_not_in_force_stays_and_is_used_again),
+        cmocka_unit_test(sites_of_the_same_types_share_code),
     };
     return cmocka_run_group_tests_name("contract: code", tests, prepare, NULL);
 }

@@ -4,7 +4,7 @@
 
 extern uint64_t tide_object_magic, tide_object_layout;
 extern const tide_runtime *tide_object_table;
-const tide_runtime *x_enter(void);
+const tide_runtime *x_acquire(void);
 
 #ifdef WRONG_MAGIC
 uint64_t tide_object_magic = TIDE_CODE_MAGIC + 1;
@@ -32,7 +32,7 @@ const tide_runtime *tide_object_table;
 #define TABLE NULL
 #endif
 
-const tide_runtime *x_enter(void)
+const tide_runtime *x_acquire(void)
 {
     return TABLE;
 }

@@ -60,8 +60,9 @@ static void sites_become_code(void **state)
     order(1, text_of(SITES));
     void *object = next_object();
     for (unsigned i = 0; i < SITES; i++) {
-        assert_non_null(tide_code_find(object, spec_of(i).stem, "_enter"));
-        assert_non_null(tide_code_find(object, spec_of(i).stem, "_leave"));
+        tide_spec spec = spec_of(i);
+        const tide_code *code = tide_code_find(object, i, &spec);
+        assert_true(code != NULL && code->enter != NULL && code->leave != NULL);
     }
 }
 
