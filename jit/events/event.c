@@ -3,17 +3,19 @@
 #define _GNU_SOURCE
 #include "jit/events/event.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-#include "jit/events/line.h"
 #include "jit/events/probe.h"
 #include "jit/stager/code.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/site.h"
 
@@ -159,6 +161,31 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
     tide_lock_let_go(&event_lock);
 }
 
+/* What would end the text or its line is written \xHH. */
+static void event_escape(const char *text, char *out, size_t room)
+{
+    for (size_t at = 0; *text != '\0' && at + 5 <= room; text++) {
+        bool plain = (unsigned char)*text >= ' ' && strchr("\"\\\x7f", *text) == NULL;
+        at += (size_t)snprintf(out + at, room - at, plain ? "%c" : "\\x%02x", (unsigned char)*text);
+    }
+}
+
+/* A line for people, and for programs that read logs, in one write: the lines of several processes do
+ * not mix. Not by stdio, whose lock may be the program's. */
+static void event_write(const tide_event *event)
+{
+    char line[2048], name[4 * NAME] = "", detail[4 * DETAIL] = "";
+    event_escape(event->name, name, sizeof name);
+    event_escape(event->detail, detail, sizeof detail);
+    int length = snprintf(line, sizeof line,
+                          "tidepool: event serial=%" PRIu64 " time_ns=%" PRIu64 " round=%" PRIu64
+                          " tier=%s kind=\"%s\" site=\"%s\" reason=\"%s\" detail=\"%s\"\n",
+                          event->serial, event->time_ns, event->round, tide_tier_name(event->tier),
+                          tide_event_name(event->kind), name, event->reason, detail);
+    tide_assert(length > 0 && (size_t)length < sizeof line);
+    tide_os_write_error(line, (size_t)length);
+}
+
 /* The texts of the event are those of `from`. */
 static void event_copy(const noted *from, noted *to)
 {
@@ -190,7 +217,7 @@ void tide_events_end_round(uint64_t round)
     while (event_end_next(round, &next)) {
         void (*also)(const tide_event *) = __atomic_load_n(&tide_events_also, __ATOMIC_ACQUIRE);
         if (event_is_written())
-            tide_event_write_error(&next.event);
+            event_write(&next.event);
         if (also != NULL)
             also(&next.event);
     }

@@ -8,7 +8,6 @@
 #include "jit/facts/stats.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -22,7 +21,6 @@
 
 #include "jit/facts/document.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
@@ -102,19 +100,6 @@ static tide_status stats_write_page(FILE *out)
     return tide_document_end(&document, out, "the page of statistics");
 }
 
-/* The page or the document, whole; the caller frees it. False: no memory. */
-static bool stats_collect(double asked, char **text, size_t *length)
-{
-    *text = NULL;
-    FILE *out = tide_memory_stream_open(text, length);
-    if (out == NULL)
-        return false;
-    tide_status status = asked == TIDE_STATS_JSON ? tide_facts_write(out) : stats_write_page(out);
-    bool good = tide_memory_stream_close(out, text) && status == TIDE_OK;
-    tide_assert(!good || *length > 0);
-    return good;
-}
-
 static char stats_path[PATH_MAX]; /* the environment's TIDEPOOL_STATS_FILE; "": standard error */
 
 static void stats_note_path(void)
@@ -124,65 +109,35 @@ static void stats_note_path(void)
         strcpy(stats_path, path);
 }
 
-static void stats_complain(const char *what, int error)
+static tide_status stats_write(FILE *out)
 {
-    char line[256];
-    int length = snprintf(line, sizeof line, "tidepool: %s%s%s\n", what, error != 0 ? ": " : "",
-                          error != 0 ? strerror(error) : "");
-    tide_assert(length > 0);
-    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
-}
-
-/* In one call where the system takes it in one. 0, or an error. */
-static int stats_write_all(int file, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t wrote = write(file, text, length);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return wrote < 0 ? errno : ENOSPC;
-        text += wrote;
-        length -= (size_t)wrote;
-    }
-    return 0;
+    return tide_setting_get(TIDE_SETTING_stats) == TIDE_STATS_JSON ? tide_facts_write(out)
+                                                                   : stats_write_page(out);
 }
 
 /* Several processes may have the same file, and end at the same time: each appends all it has by
- * one call, so nothing comes in between. 0, or an error. */
-static int stats_append(const char *text, size_t length)
+ * one call, so nothing comes in between. */
+static bool stats_append(void)
 {
-    int file = tide_os_lift(open(stats_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
-    if (file < 0)
-        return errno;
-    int error = stats_write_all(file, text, length);
-    if (close(file) != 0 && error == 0 && errno != EINTR)
-        error = errno;
-    return error;
-}
-
-static void stats_put(const char *text, size_t length)
-{
-    int error = stats_path[0] != '\0' ? stats_append(text, length) : 0;
-    if (error != 0)
-        stats_complain("TIDEPOOL_STATS_FILE cannot be written, so here is what was to go there",
-                       error);
-    if (error != 0 || stats_path[0] == '\0')
-        (void)fwrite(text, 1, length, stderr);
+    FILE *out = fopen(stats_path, "ae");
+    if (out == NULL)
+        return false;
+    (void)setvbuf(out, NULL, _IONBF, 0);
+    bool written = stats_write(out) == TIDE_OK;
+    return fclose(out) == 0 && written;
 }
 
 static void stats_at_exit(void)
 {
-    double asked = tide_setting_get(TIDE_SETTING_stats);
-    char *text;
-    size_t length;
-    if (asked == TIDE_STATS_NONE)
+    if (tide_setting_get(TIDE_SETTING_stats) == TIDE_STATS_NONE ||
+        (stats_path[0] != '\0' && stats_append()))
         return;
-    if (stats_collect(asked, &text, &length))
-        stats_put(text, length);
-    else
-        stats_complain("no memory for what TIDEPOOL_STATS asks for", 0);
-    free(text); /* the C library's */
+    if (stats_path[0] != '\0')
+        tide_os_complain(
+            "TIDEPOOL_STATS_FILE cannot be written (%s), so here is what was to go there",
+            strerror(errno));
+    if (stats_write(stderr) == TIDE_ERROR_MEMORY)
+        tide_os_complain("no memory for what TIDEPOOL_STATS asks for");
 }
 
 void tide_stats_prepare(void)

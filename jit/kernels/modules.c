@@ -126,13 +126,9 @@ static bool modules_load(tide_device *device, unit *u)
 static void modules_say_once(const tide_device *device, const char *why)
 {
     static bool said;
-    char line[480];
-    if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        return;
-    int length = snprintf(line, sizeof line,
-                          "tidepool: frames on %s are filled and copied array by array: %s\n",
-                          device->name, why);
-    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        tide_os_complain("frames on %s are filled and copied array by array: %s", device->name,
+                         why);
 }
 
 /* A device that is lost, in a child of fork or at exit too, refuses the frame anyway: that is no

@@ -3,8 +3,6 @@
  * it is on its way the others go on wanting. Code that another site has is taken as it is. */
 #include "jit/learn/compile_request.h"
 
-#include <stdio.h>
-
 #include "jit/events/event.h"
 #include "jit/learn/force.h"
 #include "jit/learn/pays.h"
@@ -203,11 +201,7 @@ static void request_say_once(tide_reason reason, const char *error)
     if (said || reason != TIDE_REASON_stager_missing || tide_locate_environment_get()->none)
         return;
     said = true;
-    tide_assert(error != NULL);
-    char line[400];
-    int length = snprintf(line, sizeof line, "tidepool: nothing will be compiled (%s): %s\n", error,
-                          tide_reason_words(reason));
-    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    tide_os_complain("nothing will be compiled (%s): %s", error, tide_reason_words(reason));
 }
 
 /* Why there is none; TIDE_REASON_none: it is there. */

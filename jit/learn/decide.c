@@ -9,21 +9,7 @@
 #include "runtime/base/settings.h"
 #include "runtime/scope/kind.h"
 
-tide_thresholds tide_thresholds_now(void)
-{
-    return (tide_thresholds){
-        .save = tide_constant_get(TIDE_CONSTANT_cost_save),
-        .touch = tide_constant_get(TIDE_CONSTANT_cost_touch),
-        .skip = tide_constant_get(TIDE_CONSTANT_cost_skip),
-        .hit = tide_constant_get(TIDE_CONSTANT_cost_static),
-        .dynamic = tide_constant_get(TIDE_CONSTANT_cost_dynamic),
-        .threshold = tide_constant_get(TIDE_CONSTANT_threshold),
-        .other_max = tide_constant_get(TIDE_CONSTANT_other_max),
-        .sample_min = (uint64_t)tide_constant_get(TIDE_CONSTANT_sample_min),
-        .guards_max = (uint32_t)tide_constant_get(TIDE_CONSTANT_guards_max),
-        .types_max = (uint32_t)tide_constant_get(TIDE_CONSTANT_types_max),
-    };
-}
+#define CONSTANT(name) tide_constant_get(TIDE_CONSTANT_##name)
 
 _Static_assert((int)TIDE_PATTERN_WORDS <= (int)TIDE_ITEMS_MAX, "the types of a frame are items");
 _Static_assert((int)TIDE_PROFILE_PATTERNS <= (int)TIDE_ITEMS_MAX,
@@ -64,11 +50,11 @@ static uint32_t decide_count_distinct(const tide_items *items)
     return count;
 }
 
-bool tide_items_fit(tide_kind kind, const tide_items *items, uint32_t types_max)
+bool tide_items_fit(tide_kind kind, const tide_items *items)
 {
     tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
     switch (kind) {
-    case TIDE_KIND_SCOPE: return items->count != 0 && items->count <= types_max;
+    case TIDE_KIND_SCOPE: return items->count != 0 && items->count <= CONSTANT(types_max);
     case TIDE_KIND_FRAME: return decide_count_distinct(items) <= TIDE_SCOPE_SAVED;
     default: return tide_kind_compiles(kind);
     }
@@ -159,45 +145,44 @@ static double decide_part_framed(const tide_site_profile *seen, const tide_items
 
 /* ---- what it costs ---------------------------------------------------------------------- */
 
-static double decide_cost_of_scope(const tide_site_profile *seen, const tide_items *items,
-                                   const tide_thresholds *at)
+static double decide_cost_of_scope(const tide_site_profile *seen, const tide_items *items)
 {
-    double cost = items->count * at->save + decide_part_of_uses(seen->other, seen) * at->touch;
+    double cost = items->count * CONSTANT(cost_save) +
+                  decide_part_of_uses(seen->other, seen) * CONSTANT(cost_touch);
     for (uint32_t i = 0; i < seen->type_count; i++)
         if (!decide_in_items(items, seen->types[i].type))
-            cost += decide_part_of_uses(seen->types[i].scopes, seen) * at->touch;
+            cost += decide_part_of_uses(seen->types[i].scopes, seen) * CONSTANT(cost_touch);
     return cost;
 }
 
 /* One guard after the other; `often` says how often each holds. */
-static double decide_cost_of_chain(const double *often, uint32_t count, const tide_thresholds *at)
+static double decide_cost_of_chain(const double *often, uint32_t count)
 {
     tide_assert(count <= TIDE_ITEMS_MAX);
     double cost = 0, rest = 1;
     for (uint32_t i = 0; i < count; i++) {
-        cost += often[i] * (i * at->skip + at->hit);
+        cost += often[i] * (i * CONSTANT(cost_skip) + CONSTANT(cost_static));
         rest -= often[i];
     }
-    return cost + (rest > 0 ? rest : 0) * (count * at->skip + at->dynamic);
+    return cost + (rest > 0 ? rest : 0) * (count * CONSTANT(cost_skip) + CONSTANT(cost_dynamic));
 }
 
-double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items,
-                 const tide_thresholds *at)
+double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items)
 {
     double often[TIDE_ITEMS_MAX];
     tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
     if (kind == TIDE_KIND_SCOPE)
-        return decide_cost_of_scope(seen, items, at);
+        return decide_cost_of_scope(seen, items);
     if (kind == TIDE_KIND_FRAME) {
         often[0] = decide_part_framed(seen, items);
-        return decide_cost_of_chain(often, items->count != 0, at);
+        return decide_cost_of_chain(often, items->count != 0);
     }
     bool foreseen = items->generic == decide_generic_of(kind, seen);
     for (uint32_t i = 0; i < items->count; i++)
         often[i] = !foreseen                 ? 0
                    : kind == TIDE_KIND_ARRAY ? decide_part_shaped(seen, &items->items[i])
                                              : decide_part_touching(seen, items->items[i].type);
-    return decide_cost_of_chain(often, items->count, at);
+    return decide_cost_of_chain(often, items->count);
 }
 
 /* ---- the ideal plan --------------------------------------------------------------------- */
@@ -210,20 +195,20 @@ static int decide_by_type(const void *left, const void *right)
 
 /* A type is worth saving if its touches would cost more. If none is, the plan of no types is still
  * better than the general one, which saves all that the pool has. */
-static void decide_ideal_scope(const tide_site_profile *seen, const tide_thresholds *at,
-                               tide_choice *out)
+static void decide_ideal_scope(const tide_site_profile *seen, tide_choice *out)
 {
     tide_items *items = &out->items;
     tide_assert(items->count == 0 && seen->type_count <= TIDE_PROFILE_TYPES);
     for (uint32_t i = 0; i < seen->type_count; i++)
-        if (decide_part_of_uses(seen->types[i].scopes, seen) * at->touch > at->save)
+        if (decide_part_of_uses(seen->types[i].scopes, seen) * CONSTANT(cost_touch) >
+            CONSTANT(cost_save))
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, decide_by_type);
-    out->compile = tide_items_fit(TIDE_KIND_SCOPE, items, at->types_max);
-    out->reason = items->count > at->types_max ? TIDE_REASON_many_types
-                  : items->count != 0          ? TIDE_REASON_decided
-                  : seen->type_count != 0      ? TIDE_REASON_none_recurs
-                                               : TIDE_REASON_nothing_seen;
+    out->compile = tide_items_fit(TIDE_KIND_SCOPE, items);
+    out->reason = items->count > CONSTANT(types_max) ? TIDE_REASON_many_types
+                  : items->count != 0                ? TIDE_REASON_decided
+                  : seen->type_count != 0            ? TIDE_REASON_none_recurs
+                                                     : TIDE_REASON_nothing_seen;
 }
 
 /* What a chain might test for, in the order of the profile: the most frequent first. */
@@ -249,65 +234,64 @@ static uint32_t decide_candidates(tide_kind kind, const tide_site_profile *seen,
 }
 
 /* As many guards as cost least, tried from one upward. */
-static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen,
-                               const tide_thresholds *at, tide_choice *out)
+static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen, tide_choice *out)
 {
     tide_item items[TIDE_ITEMS_MAX];
-    double often[TIDE_ITEMS_MAX], least = at->dynamic;
+    double often[TIDE_ITEMS_MAX], least = CONSTANT(cost_dynamic);
     uint32_t count = decide_candidates(kind, seen, items, often), best = 0;
-    for (uint32_t guards = 1; guards <= count && guards <= at->guards_max; guards++) {
-        double cost = decide_cost_of_chain(often, guards, at);
+    uint32_t guards_max = (uint32_t)CONSTANT(guards_max);
+    for (uint32_t guards = 1; guards <= count && guards <= guards_max; guards++) {
+        double cost = decide_cost_of_chain(often, guards);
         if (cost < least) {
             least = cost;
             best = guards;
         }
     }
     uint64_t other = kind == TIDE_KIND_ARRAY ? seen->pattern_other : seen->other;
-    bool many = count > at->guards_max && often[at->guards_max] > at->other_max;
-    tide_assert(best <= count && best <= at->guards_max);
+    bool many = count > guards_max && often[guards_max] > CONSTANT(other_max);
+    tide_assert(best <= count && best <= guards_max);
     out->items.count = best;
     out->items.generic = decide_generic_of(kind, seen);
     memcpy(out->items.items, items, best * sizeof *items);
     bool function = kind != TIDE_KIND_DISPATCH || out->items.generic != NULL;
-    if (function && best != 0 && !many && decide_part_of_uses(other, seen) <= at->other_max)
+    if (function && best != 0 && !many && decide_part_of_uses(other, seen) <= CONSTANT(other_max))
         return;
     out->what = TIDE_CHOICE_STAY;
-    out->reason = !function                                          ? TIDE_REASON_no_method
-                  : many                                             ? TIDE_REASON_megamorphic
-                  : decide_part_of_uses(other, seen) > at->other_max ? TIDE_REASON_others
-                  : count > 1                                        ? TIDE_REASON_megamorphic
-                                                                     : TIDE_REASON_general_better;
+    out->reason = !function                                                ? TIDE_REASON_no_method
+                  : many                                                   ? TIDE_REASON_megamorphic
+                  : decide_part_of_uses(other, seen) > CONSTANT(other_max) ? TIDE_REASON_others
+                  : count > 1                                              ? TIDE_REASON_megamorphic
+                              : TIDE_REASON_general_better;
 }
 
 /* A frame's code is for one sequence of types. */
-static void decide_ideal_frame(const tide_site_profile *seen, const tide_thresholds *at,
-                               tide_choice *out)
+static void decide_ideal_frame(const tide_site_profile *seen, tide_choice *out)
 {
     if (seen->pattern_count != 0)
         out->items = decide_items_of_frame(&seen->patterns[0]);
-    if (!tide_items_fit(TIDE_KIND_FRAME, &out->items, at->types_max)) {
+    if (!tide_items_fit(TIDE_KIND_FRAME, &out->items)) {
         out->what = TIDE_CHOICE_STAY;
         out->reason = TIDE_REASON_many_types;
         return;
     }
-    if (out->items.count == 0 || tide_cost(TIDE_KIND_FRAME, seen, &out->items, at) >= at->dynamic) {
+    if (out->items.count == 0 ||
+        tide_cost(TIDE_KIND_FRAME, seen, &out->items) >= CONSTANT(cost_dynamic)) {
         out->what = TIDE_CHOICE_STAY;
         out->reason = TIDE_REASON_general_better;
     }
 }
 
-static void decide_ideal(tide_kind kind, const tide_site_profile *seen, const tide_thresholds *at,
-                         tide_choice *out)
+static void decide_ideal(tide_kind kind, const tide_site_profile *seen, tide_choice *out)
 {
     *out = (tide_choice){.what = TIDE_CHOICE_NEW,
                          .reason = TIDE_REASON_decided,
                          .compile = tide_kind_compiles(kind)};
     if (kind == TIDE_KIND_SCOPE)
-        decide_ideal_scope(seen, at, out);
+        decide_ideal_scope(seen, out);
     else if (kind == TIDE_KIND_FRAME)
-        decide_ideal_frame(seen, at, out);
+        decide_ideal_frame(seen, out);
     else
-        decide_ideal_chain(kind, seen, at, out);
+        decide_ideal_chain(kind, seen, out);
 }
 
 /* ---- deciding --------------------------------------------------------------------------- */
@@ -316,19 +300,18 @@ static void decide_ideal(tide_kind kind, const tide_site_profile *seen, const ti
  * in force. */
 static void decide_prefer_earlier(tide_kind kind, const tide_site_profile *seen,
                                   const tide_items *const *earlier, uint32_t count,
-                                  uint32_t in_force, const tide_thresholds *at, tide_choice *out)
+                                  uint32_t in_force, tide_choice *out)
 {
-    tide_assert(out->what == TIDE_CHOICE_NEW);
     uint32_t best = in_force;
-    double least = in_force != TIDE_NO_PLAN ? tide_cost(kind, seen, earlier[in_force], at) : 0;
+    double least = in_force != TIDE_NO_PLAN ? tide_cost(kind, seen, earlier[in_force]) : 0;
     for (uint32_t i = 0; i < count; i++) {
-        double cost = tide_cost(kind, seen, earlier[i], at);
+        double cost = tide_cost(kind, seen, earlier[i]);
         if (best == TIDE_NO_PLAN || cost < least) {
             best = i;
             least = cost;
         }
     }
-    if (best == TIDE_NO_PLAN || least > out->cost * at->threshold)
+    if (best == TIDE_NO_PLAN || least > tide_cost(kind, seen, &out->items) * CONSTANT(threshold))
         return;
     tide_assert(best < count);
     out->what = best == in_force ? TIDE_CHOICE_STAY : TIDE_CHOICE_OLD;
@@ -337,23 +320,17 @@ static void decide_prefer_earlier(tide_kind kind, const tide_site_profile *seen,
 }
 
 void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items *const *earlier,
-                 uint32_t earlier_count, uint32_t in_force, const tide_thresholds *at,
-                 tide_choice *out)
+                 uint32_t earlier_count, uint32_t in_force, tide_choice *out)
 {
     tide_assert(in_force == TIDE_NO_PLAN || in_force < earlier_count);
-    if (seen->scopes < at->sample_min) {
-        *out = (tide_choice){.what = TIDE_CHOICE_STAY, .reason = TIDE_REASON_few_samples};
+    *out = (tide_choice){.what = TIDE_CHOICE_STAY, .reason = TIDE_REASON_few_samples};
+    if (seen->scopes < CONSTANT(sample_min))
         return;
-    }
-    decide_ideal(kind, seen, at, out);
-    if (out->what == TIDE_CHOICE_STAY) {
-        if (kind != TIDE_KIND_SCOPE && in_force != TIDE_NO_PLAN &&
-            tide_cost(kind, seen, earlier[in_force], at) > at->dynamic * at->threshold)
-            out->what = TIDE_CHOICE_GENERAL;
-        return;
-    }
-    out->cost = tide_cost(kind, seen, &out->items, at);
-    out->cost_in_force = in_force != TIDE_NO_PLAN ? tide_cost(kind, seen, earlier[in_force], at)
-                                                  : tide_cost(kind, seen, &(tide_items){0}, at);
-    decide_prefer_earlier(kind, seen, earlier, earlier_count, in_force, at, out);
+    decide_ideal(kind, seen, out);
+    if (out->what != TIDE_CHOICE_STAY)
+        decide_prefer_earlier(kind, seen, earlier, earlier_count, in_force, out);
+    else if (kind != TIDE_KIND_SCOPE && in_force != TIDE_NO_PLAN &&
+             tide_cost(kind, seen, earlier[in_force]) >
+                 CONSTANT(cost_dynamic) * CONSTANT(threshold))
+        out->what = TIDE_CHOICE_GENERAL;
 }

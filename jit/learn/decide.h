@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Deciding: what plan should a site have, after what was observed of it? Pure: no site, no lock, no
- * clock; figures in, choice out.
+/* Deciding: what plan should a site have, after what was observed of it? Pure but for the constants it
+ * reads: no site, no lock, no clock; figures in, choice out.
  *
  * The cost model is in the manner of Catwalk.jl: what a use costs on average under a plan, in units
- * that only matter against each other (settings cost_…).
+ * that only matter against each other (constants cost_…).
  *
  *   scope       each saved type costs `save`; each touch of a type not saved costs `touch`
  *   the others  each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
@@ -38,22 +38,11 @@ bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b);
 
 /* Can code be made for these? A scope's saves one type to `types_max`; a frame's has places for so
  * many different ones (TIDE_SCOPE_SAVED). */
-bool tide_items_fit(tide_kind kind, const tide_items *items, uint32_t types_max);
-
-/* The thresholds that deciding reads; tide_thresholds_now fills them from the settings. */
-typedef struct tide_thresholds {
-    double save, touch, skip, hit, dynamic;
-    double threshold, other_max;
-    uint64_t sample_min;
-    uint32_t guards_max, types_max;
-} tide_thresholds;
-
-tide_thresholds tide_thresholds_now(void);
+bool tide_items_fit(tide_kind kind, const tide_items *items);
 
 /* What a use costs on average under a plan of these items; without items, under the general plan
  * (of a scope: one that saves nothing beforehand). */
-double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items,
-                 const tide_thresholds *at);
+double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items);
 
 typedef struct tide_choice {
     enum {
@@ -66,14 +55,12 @@ typedef struct tide_choice {
     bool compile; /* false: a table is all it is worth */
     uint32_t old;
     tide_items items;
-    double cost, cost_in_force;
 } tide_choice;
 
 enum { TIDE_NO_PLAN = UINT32_MAX };
 
 /* `earlier`: the site's plans, `in_force` the number of one of them or TIDE_NO_PLAN. */
 void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items *const *earlier,
-                 uint32_t earlier_count, uint32_t in_force, const tide_thresholds *at,
-                 tide_choice *out);
+                 uint32_t earlier_count, uint32_t in_force, tide_choice *out);
 
 #endif

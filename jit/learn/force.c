@@ -185,8 +185,7 @@ void tide_force_items(tide_learner *learner, const tide_items *items, bool compi
 
 bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items)
 {
-    return tide_items_fit(learner->site->kind, items,
-                          (uint32_t)tide_constant_whole(TIDE_CONSTANT_types_max));
+    return tide_items_fit(learner->site->kind, items);
 }
 
 /* An earlier plan of a scope may have been worth a table only. */
@@ -223,10 +222,9 @@ void tide_force_decide(tide_learner *learner, uint64_t round, tide_reason becaus
     tide_assert(learner->plan_count <= PLANS_MAX);
     for (uint32_t i = 0; i < learner->plan_count; i++)
         earlier[i] = &learner->plans[i]->items;
-    tide_thresholds at = tide_thresholds_now();
     tide_choice choice;
     tide_count(decisions);
     tide_decide(learner->site->kind, tide_learner_evidence(learner), earlier, learner->plan_count,
-                learner->in_force, &at, &choice);
+                learner->in_force, &choice);
     force_act(learner, &choice, round, because);
 }

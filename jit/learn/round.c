@@ -224,15 +224,6 @@ static bool round_sites_pending(void)
     return pending;
 }
 
-/* The stager's own figures are for whoever holds the lock. */
-static void round_note_stagers(void)
-{
-    tide_stager_figures figures;
-    tide_assert(tide_round_held());
-    tide_stager_figures_get(&figures);
-    __atomic_store_n(&tide_learning_figures.stagers, figures.started, __ATOMIC_RELAXED);
-}
-
 /* The round itself. Is something pending? */
 static bool round_do(int wait_ms, uint64_t rounds)
 {
@@ -243,7 +234,7 @@ static bool round_do(int wait_ms, uint64_t rounds)
         round_watch_sites();
     bool pending = tide_compile_request_attend(wait_ms, round_number);
     tide_stager_tend();
-    round_note_stagers();
+    __atomic_store_n(&tide_learning_figures.stagers, tide_stager_started(), __ATOMIC_RELAXED);
     pending = round_sites_pending() || pending;
     tide_events_end_round(round_number);
     return pending;

@@ -106,15 +106,13 @@ static bool listen_begin(listen_state before, const char *folder, char *error, s
 
 void tide_listen_passed(void)
 {
-    char error[300], line[400];
+    char error[300];
     if (TIDE_LIKELY(tide_setting_get(TIDE_SETTING_listen) == 0) || tide_locked_down() ||
         listen_look() != LISTEN_NOT)
         return;
-    if (!listen_move(LISTEN_NOT, LISTEN_CHANGES) ||
-        listen_begin(LISTEN_ENDED, NULL, error, sizeof error))
-        return;
-    int length = snprintf(line, sizeof line, "tidepool: this process does not listen: %s\n", error);
-    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    if (listen_move(LISTEN_NOT, LISTEN_CHANGES) &&
+        !listen_begin(LISTEN_ENDED, NULL, error, sizeof error))
+        tide_os_complain("this process does not listen: %s", error);
 }
 
 tide_status tide_listen(const char *folder)

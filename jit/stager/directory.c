@@ -52,24 +52,16 @@ static bool directory_make_in(const char *parent, const char *name, char *error,
     return why == NULL;
 }
 
-/* Said once: then code is made all the same, and goes with the process. */
-static void directory_say_not_kept(const char *error)
-{
-    static bool said;
-    char line[TIDE_DIRECTORY_PATH + 64];
-    int length = snprintf(line, sizeof line, "tidepool: code is not kept: %s\n", error);
-    if (!said)
-        tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
-    said = true;
-}
-
+/* Where it cannot be made, which is said once, code is made all the same, and goes with the process. */
 static bool directory_make_kept(const char *folder, char *error, size_t room)
 {
+    static bool said;
     (void)mkdir(folder, 0700);
     bool made = directory_make_in(folder, TIDE_CODE_KEPT, error, room);
     directory_owner = 0;
-    if (!made)
-        directory_say_not_kept(error);
+    if (!made && !said)
+        tide_os_complain("code is not kept: %s", error);
+    said |= !made;
     return made;
 }
 

@@ -122,24 +122,6 @@ static bool locate_own_folder(char out[PATH_MAX])
     return true;
 }
 
-/* The run path of this code's module: folders with colons between them. NULL: it has none. (Some
- * systems relocate the addresses in the table, some do not.) */
-static const char *locate_run_path(void)
-{
-    const struct link_map *map = locate_own_module();
-    const char *strings = NULL;
-    uintptr_t offset = 0;
-    for (const ElfW(Dyn) *one = map != NULL ? map->l_ld : NULL;
-         one != NULL && one->d_tag != DT_NULL; one++) {
-        uintptr_t start = one->d_un.d_ptr;
-        if (one->d_tag == DT_STRTAB)
-            strings = (const char *)(start < map->l_addr ? start + map->l_addr : start);
-        else if (one->d_tag == DT_RUNPATH || (one->d_tag == DT_RPATH && offset == 0))
-            offset = one->d_un.d_val;
-    }
-    return strings != NULL && offset != 0 ? strings + offset : NULL;
-}
-
 /* ---- the program -------------------------------------------------------------------------- */
 
 static bool locate_try_place(const char *folder, const char *rest, int how, char *path, size_t room)
@@ -149,27 +131,24 @@ static bool locate_try_place(const char *folder, const char *rest, int how, char
     return length > 0 && (size_t)length < room && access(path, how) == 0;
 }
 
-/* Programs with the static library in them: the build that made them says by a run path where the
- * stager is. It is no less to be believed than the libraries that are loaded from there. */
-static bool locate_try_run_path(const char *origin, const char *file, int how, char *path,
-                                size_t room)
+/* Where the dynamic linker looks for the libraries of this code's module. Of programs with the static
+ * library in them the build says by a run path where the stager is. */
+static bool locate_try_run_path(const char *file, int how, char *path, size_t room)
 {
-    static const char *const names[] = {"$ORIGIN", "${ORIGIN}"};
-    const char *list = locate_run_path();
-    while (list != NULL && *list != '\0') {
-        char folder[PATH_MAX];
-        size_t length = strcspn(list, ":"), skip = 0;
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (strncmp(list, names[i], strlen(names[i])) == 0)
-                skip = strlen(names[i]);
-        int wrote = snprintf(folder, sizeof folder, "%s%.*s", skip > 0 ? origin : "",
-                             (int)(length - skip), list + skip);
-        if ((size_t)wrote < sizeof folder && folder[0] == '/' &&
-            locate_try_place(folder, file, how, path, room))
-            return true;
-        list += length + (list[length] == ':');
-    }
-    return false;
+    void *module = (void *)(uintptr_t)locate_own_module();
+    Dl_serinfo size, *list = NULL;
+    bool found = false;
+    if (module != NULL && dlinfo(module, RTLD_DI_SERINFOSIZE, &size) == 0)
+        list = tide_os_resize(NULL, size.dls_size);
+    if (list == NULL)
+        return false;
+    bool known = dlinfo(module, RTLD_DI_SERINFOSIZE, list) == 0 &&
+                 dlinfo(module, RTLD_DI_SERINFO, list) == 0;
+    for (unsigned i = 0; known && i < list->dls_cnt && !found; i++)
+        found = list->dls_serpath[i].dls_name[0] == '/' &&
+                locate_try_place(list->dls_serpath[i].dls_name, file, how, path, room);
+    tide_os_free(list);
+    return found;
 }
 
 /* Where nobody named it. */
@@ -184,7 +163,7 @@ static bool locate_search(char *path, size_t room)
     for (size_t i = 0; known && i < sizeof beside / sizeof *beside; i++)
         if (locate_try_place(folder, beside[i], X_OK, path, room))
             return true;
-    if (locate_try_run_path(known ? folder : "", "/tidepool-stage", X_OK, path, room))
+    if (locate_try_run_path("/tidepool-stage", X_OK, path, room))
         return true;
 #ifdef TIDEPOOL_STAGER_INSTALLED
     return locate_try_place(TIDEPOOL_STAGER_INSTALLED, "", X_OK, path, room);
@@ -201,7 +180,7 @@ bool tide_locate_component(const char *name, char *path, size_t room)
     snprintf(file, sizeof file, "/%s", name);
     if (known && locate_try_place(folder, file, R_OK, path, room))
         return true;
-    if (locate_try_run_path(known ? folder : "", file, R_OK, path, room))
+    if (locate_try_run_path(file, R_OK, path, room))
         return true;
 #ifdef TIDEPOOL_LIBRARIES_INSTALLED
     return locate_try_place(TIDEPOOL_LIBRARIES_INSTALLED, file, R_OK, path, room);

@@ -33,12 +33,13 @@ bool tide_locate_privileges_raised(void);
 void tide_locate_prepare(void);
 
 /* Writes the program's path: what the environment says; else the one beside the library in a build
- * tree; else the one of the prefix the library lies in; else one in a folder of the run path of the
- * module that the library is in; else the configured one. False: one line in `error`. */
+ * tree; else the one of the prefix the library lies in; else one where the dynamic linker looks for
+ * libraries of the module that the library is in, its run path first; else the configured one. False:
+ * one line in `error`. */
 bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room);
 
-/* The same for a part of the library that is loaded when it is wanted: beside the library, on its
- * run path, where this build installs libraries. The environment has no say. */
+/* The same for a part of the library that is loaded when it is wanted: beside the library, where the
+ * dynamic linker looks, where this build installs libraries. */
 bool tide_locate_component(const char *name, char *path, size_t room);
 
 /* Loads such a part and returns its table of that name, which begins with the number of the interface

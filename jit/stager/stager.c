@@ -32,7 +32,7 @@ typedef enum request_state { REQUEST_NONE, REQUEST_SENT, REQUEST_ANSWERED } requ
 
 static tide_process stager_child = {.socket = -1};
 static bool stager_greeted; /* it has said hello */
-static tide_stager_figures stager_figures;
+static uint64_t stager_started;
 static int64_t stager_since; /* ms: of the request, or of its answer */
 
 static struct {
@@ -77,7 +77,6 @@ static void stager_lose(tide_stager_result result, const char *error)
 static void stager_lose_to_garbage(const char *line)
 {
     char error[160];
-    stager_figures.garbage++;
     snprintf(error, sizeof error, "the stager was killed: this is no answer: %.100s", line);
     for (char *c = error; *c != '\0'; c++) /* it may go to a terminal */
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -152,10 +151,7 @@ static void stager_listen(void)
                 stager_lose_to_garbage(line);
             break;
         case TIDE_PROCESS_LONG: stager_lose_to_garbage("a line without end"); break;
-        case TIDE_PROCESS_END:
-            stager_figures.died++;
-            stager_lose(TIDE_STAGER_DIED, "the stager died");
-            break;
+        case TIDE_PROCESS_END: stager_lose(TIDE_STAGER_DIED, "the stager died"); break;
         case TIDE_PROCESS_NONE: return;
         }
     }
@@ -211,7 +207,7 @@ static tide_stager_result stager_start(char *error, size_t room)
                  strerror(failed));
         return stager_result_of_start(failed);
     }
-    stager_figures.started++;
+    stager_started++;
     tide_assert(stager_child.pid > 1);
     return TIDE_STAGER_OK;
 }
@@ -224,7 +220,6 @@ static void stager_check_time(void)
     double most = tide_constant_get(TIDE_CONSTANT_stager_deadline);
     if (stager_request.state != REQUEST_SENT || (double)(stager_now() - stager_since) < most)
         return;
-    stager_figures.late++;
     snprintf(error, sizeof error, "the stager was killed: no answer within %g ms", most);
     stager_lose(TIDE_STAGER_LATE, error);
 }
@@ -324,7 +319,6 @@ void tide_stager_tend(void)
         return;
     stager_listen();
     if (stager_child.pid != 0 && most != 0 && (double)(stager_now() - stager_since) >= most) {
-        stager_figures.idle++;
         tide_process_end(&stager_child);
     }
 }
@@ -363,9 +357,9 @@ void tide_stager_forget_in_child(void)
     tide_directory_forget();
 }
 
-void tide_stager_figures_get(tide_stager_figures *out)
+uint64_t tide_stager_started(void)
 {
-    *out = stager_figures;
+    return stager_started;
 }
 
 int tide_stager_process(void)

@@ -52,12 +52,8 @@ void tide_stager_stop(void);
 /* The same, but the request that there may be is answered with a refusal. */
 void tide_stager_refuse(const char *why);
 
-typedef struct tide_stager_figures {
-    uint64_t started, late, died, garbage, idle;
-} tide_stager_figures;
-
-/* started: processes; the others: why they went. */
-void tide_stager_figures_get(tide_stager_figures *out);
+/* How many processes were started. */
+uint64_t tide_stager_started(void);
 
 /* The child's number; 0: there is none. For tests and reports. */
 int tide_stager_process(void);

@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,20 @@ void tide_os_write_error(const char *text, size_t bytes)
         text += written;
         bytes -= (size_t)written;
     }
+}
+
+void tide_os_complain(const char *format, ...)
+{
+    char line[512] = "tidepool: ";
+    size_t start = strlen(line), most = sizeof line - start - 1;
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(line + start, most, format, arguments);
+    va_end(arguments);
+    tide_assert(wanted >= 0);
+    size_t bytes = start + ((size_t)wanted < most ? (size_t)wanted : most - 1);
+    line[bytes] = '\n';
+    tide_os_write_error(line, bytes + 1);
 }
 
 int tide_os_lift(int descriptor)

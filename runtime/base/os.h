@@ -63,6 +63,9 @@ bool tide_os_thread_sleeps(int number);
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 
+/* The same for "tidepool: " and one line, which is cut after 500 bytes. */
+__attribute__((format(printf, 1, 2))) void tide_os_complain(const char *format, ...);
+
 /* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program that was
  * started without those may put others there. -1 with errno: it is closed. */
 int tide_os_lift(int descriptor);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends as it is told: by returning, by exit in a thread, in a handler of events, in a hook of
- * buffers or of a pool, in a child; or by _exit. Or once its standard input has ended; or says at
- * the very end how often the library has written. */
+ * buffers or of a pool, in a child; or by _exit. Or once its standard input has ended. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -13,31 +12,6 @@
 #include <tidepool/buffers.h>
 #include <tidepool/learn.h>
 #include <tidepool/tidepool.h>
-
-static unsigned writes; /* to anything but the standard streams */
-
-ssize_t __real_write(int file, const void *bytes, size_t count);
-ssize_t __wrap_write(int file, const void *bytes, size_t count);
-
-ssize_t __wrap_write(int file, const void *bytes, size_t count)
-{
-    writes += file > STDERR_FILENO;
-    return __real_write(file, bytes, count);
-}
-
-static const char *ending = "";
-
-static void say_writes(void)
-{
-    if (strcmp(ending, "counted") == 0)
-        fprintf(stderr, "%u writes\n", writes);
-}
-
-/* Before the library has a handler of exit, so that this one comes after it. */
-__attribute__((constructor(101))) static void say_writes_at_last(void)
-{
-    (void)atexit(say_writes);
-}
 
 static void end_by_buffers(const tide_buffer_event *event, void *user)
 {
@@ -90,7 +64,6 @@ static void use(tide_pool *pool)
 int main(int count, char **arguments)
 {
     const char *how = count > 1 ? arguments[1] : "";
-    ending = how;
     pthread_t thread;
     static int at_work; /* the thread goes on after this function has returned */
     tide_pool *pool = tide_pool_local();

@@ -50,12 +50,24 @@ static tide_items items(uint32_t count, ...)
 static tide_choice decide(tide_kind kind, const tide_site_profile *seen)
 {
     tide_choice choice;
-    tide_thresholds at = tide_thresholds_now();
-    tide_decide(kind, seen, NULL, 0, TIDE_NO_PLAN, &at, &choice);
+    tide_decide(kind, seen, NULL, 0, TIDE_NO_PLAN, &choice);
     return choice;
 }
 
 /* ---- the ideal plan ---------------------------------------------------------------------- */
+
+/* What is seen: a kind, uses, how many of them touched others, and each type; what is decided: the
+ * reason, whether it is worth code, and the types. */
+#define SEEN(kind, uses, other, ...) \
+    TIDE_KIND_##kind, uses, other,   \
+    {                                \
+        __VA_ARGS__                  \
+    }
+#define DECIDED(what, reason, compile, ...)            \
+    TIDE_CHOICE_##what, TIDE_REASON_##reason, compile, \
+    {                                                  \
+        __VA_ARGS__                                    \
+    }
 
 static const struct line {
     const char *says;
@@ -64,189 +76,35 @@ static const struct line {
     int what;
     tide_reason reason;
     bool compile;
-    uint32_t count;
     tide_type types[TYPES];
 } lines[] = {
-    {"nothing was seen",
-     TIDE_KIND_SCOPE,
-     0,
-     0,
-     {0},
-     TIDE_CHOICE_STAY,
-     TIDE_REASON_few_samples,
-     false,
-     0,
-     {0}},
-    {"one use short",
-     TIDE_KIND_SCOPE,
-     49,
-     0,
-     {49},
-     TIDE_CHOICE_STAY,
-     TIDE_REASON_few_samples,
-     false,
-     0,
-     {0}},
-    {"just enough",
-     TIDE_KIND_SCOPE,
-     50,
-     0,
-     {50},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     1,
-     {1}},
-    {"empty scopes",
-     TIDE_KIND_SCOPE,
-     200,
-     0,
-     {0},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_nothing_seen,
-     false,
-     0,
-     {0}},
-    {"a quarter does not pay",
-     TIDE_KIND_SCOPE,
-     200,
-     0,
-     {200, 50},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     1,
-     {1}},
-    {"a little more does",
-     TIDE_KIND_SCOPE,
-     200,
-     0,
-     {200, 51},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     2,
-     {1, 2}},
-    {"in order of types",
-     TIDE_KIND_SCOPE,
-     200,
-     0,
-     {100, 150, 200},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     3,
-     {1, 2, 3}},
-    {"only rare types",
-     TIDE_KIND_SCOPE,
-     200,
-     0,
-     {10, 10},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_none_recurs,
-     false,
-     0,
-     {0}},
-    {"one guard",
-     TIDE_KIND_ACQUIRE,
-     200,
-     0,
-     {200},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     1,
-     {1}},
-    {"the most frequent first",
-     TIDE_KIND_ACQUIRE,
-     200,
-     0,
-     {60, 140},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     2,
-     {2, 1}},
-    {"a rare type gets no guard",
-     TIDE_KIND_ACQUIRE,
-     1000,
-     0,
-     {999, 0, 1},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     2,
-     {1, 3}},
+    {"nothing was seen", SEEN(SCOPE, 0, 0, 0), DECIDED(STAY, few_samples, false, 0)},
+    {"one use short", SEEN(SCOPE, 49, 0, 49), DECIDED(STAY, few_samples, false, 0)},
+    {"just enough", SEEN(SCOPE, 50, 0, 50), DECIDED(NEW, decided, true, 1)},
+    {"empty scopes", SEEN(SCOPE, 200, 0, 0), DECIDED(NEW, nothing_seen, false, 0)},
+    {"a quarter does not pay", SEEN(SCOPE, 200, 0, 200, 50), DECIDED(NEW, decided, true, 1)},
+    {"a little more does", SEEN(SCOPE, 200, 0, 200, 51), DECIDED(NEW, decided, true, 1, 2)},
+    {"in order of types", SEEN(SCOPE, 200, 0, 100, 150, 200), DECIDED(NEW, decided, true, 1, 2, 3)},
+    {"only rare types", SEEN(SCOPE, 200, 0, 10, 10), DECIDED(NEW, none_recurs, false, 0)},
+    {"one guard", SEEN(ACQUIRE, 200, 0, 200), DECIDED(NEW, decided, true, 1)},
+    {"the most frequent first", SEEN(ACQUIRE, 200, 0, 60, 140), DECIDED(NEW, decided, true, 2, 1)},
+    {"a rare type gets no guard", SEEN(ACQUIRE, 1000, 0, 999, 0, 1),
+     DECIDED(NEW, decided, true, 1, 3)},
     {"six alike: 3.5 guards on average, where the general path costs 4",
-     TIDE_KIND_ACQUIRE,
-     240,
-     0,
-     {40, 40, 40, 40, 40, 40},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     6,
-     {1, 2, 3, 4, 5, 6}},
+     SEEN(ACQUIRE, 240, 0, 40, 40, 40, 40, 40, 40), DECIDED(NEW, decided, true, 1, 2, 3, 4, 5, 6)},
     {"sixteen, each half as frequent as the one before",
-     TIDE_KIND_ACQUIRE,
-     65535,
-     0,
-     {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     16,
-     {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+     SEEN(ACQUIRE, 65535, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384,
+          32768),
+     DECIDED(NEW, decided, true, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)},
     {"one frequent, twelve that come once: their guards cost more than they save",
-     TIDE_KIND_ACQUIRE,
-     1012,
-     0,
-     {1000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     1,
-     {1}},
-    {"seven alike",
-     TIDE_KIND_ACQUIRE,
-     280,
-     0,
-     {40, 40, 40, 40, 40, 40, 40},
-     TIDE_CHOICE_STAY,
-     TIDE_REASON_megamorphic,
-     true,
-     0,
-     {0}},
-    {"a fifth that is rare",
-     TIDE_KIND_ACQUIRE,
-     200,
-     0,
-     {140, 30, 20, 6, 4},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     5,
-     {1, 2, 3, 4, 5}},
-    {"too many others",
-     TIDE_KIND_ACQUIRE,
-     200,
-     20,
-     {180},
-     TIDE_CHOICE_STAY,
-     TIDE_REASON_others,
-     true,
-     0,
-     {0}},
-    {"a few others",
-     TIDE_KIND_ACQUIRE,
-     200,
-     10,
-     {190},
-     TIDE_CHOICE_NEW,
-     TIDE_REASON_decided,
-     true,
-     1,
-     {1}},
+     SEEN(ACQUIRE, 1012, 0, 1000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
+     DECIDED(NEW, decided, true, 1)},
+    {"seven alike", SEEN(ACQUIRE, 280, 0, 40, 40, 40, 40, 40, 40, 40),
+     DECIDED(STAY, megamorphic, true, 0)},
+    {"a fifth that is rare", SEEN(ACQUIRE, 200, 0, 140, 30, 20, 6, 4),
+     DECIDED(NEW, decided, true, 1, 2, 3, 4, 5)},
+    {"too many others", SEEN(ACQUIRE, 200, 20, 180), DECIDED(STAY, others, true, 0)},
+    {"a few others", SEEN(ACQUIRE, 200, 10, 190), DECIDED(NEW, decided, true, 1)},
 };
 
 static void each_line_decides_as_it_says(void **state)
@@ -258,9 +116,9 @@ static void each_line_decides_as_it_says(void **state)
         tide_choice choice = decide(l->kind, &seen);
         bool well = (int)choice.what == l->what && choice.reason == l->reason;
         if (l->what == TIDE_CHOICE_NEW) {
-            well = well && choice.compile == l->compile && choice.items.count == l->count;
-            for (uint32_t t = 0; well && t < l->count; t++)
-                well = choice.items.items[t].type == l->types[t];
+            well = well && choice.compile == l->compile;
+            for (uint32_t t = 0; well && t < TYPES; t++)
+                well = l->types[t] == (t < choice.items.count ? choice.items.items[t].type : 0);
         }
         if (!well)
             fail_msg("%s: choice %d, %u items, first %u: %s", l->says, (int)choice.what,
@@ -274,8 +132,7 @@ static void each_line_decides_as_it_says(void **state)
 static void expect_cost(tide_kind kind, const tide_site_profile *seen, tide_items plan,
                         double expected)
 {
-    tide_thresholds at = tide_thresholds_now();
-    double cost = tide_cost(kind, seen, &plan, &at);
+    double cost = tide_cost(kind, seen, &plan);
     if (cost < expected - 1e-9 || cost > expected + 1e-9)
         fail_msg("costs %g, not %g", cost, expected);
 }
@@ -304,10 +161,9 @@ static tide_choice decide_between(const tide_site_profile *seen, tide_kind kind,
 {
     const tide_items *earlier[8];
     tide_choice choice;
-    tide_thresholds at = tide_thresholds_now();
     for (uint32_t i = 0; i < count; i++)
         earlier[i] = &plans[i];
-    tide_decide(kind, seen, earlier, count, in_force, &at, &choice);
+    tide_decide(kind, seen, earlier, count, in_force, &choice);
     return choice;
 }
 
