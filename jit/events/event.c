@@ -4,7 +4,6 @@
 #include "jit/events/event.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -46,35 +45,17 @@ _Static_assert(sizeof tide_learning_figures % sizeof(uint64_t) == 0, "all of it 
 
 void (*tide_events_also)(const tide_event *event);
 
-static void event_before_fork(void)
-{
-    tide_lock_take(&event_lock);
-}
-
-static void event_after_fork(void)
-{
-    tide_lock_let_go(&event_lock);
-}
-
 /* What is queued the parent tells. The child may have been forked by the listener itself. */
 static void event_in_child(void)
 {
     event_noted = event_ended = event_told = 0;
     event_telling = false;
-    event_after_fork();
-}
-
-static void event_prepare(void)
-{
-    static const tide_fork_handlers handlers = {event_before_fork, event_after_fork,
-                                                event_in_child};
-    tide_fork_register(TIDE_FORK_EVENTS, &handlers);
 }
 
 void tide_events_prepare(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, event_prepare);
+    static const tide_fork_handlers handlers = {.lock = &event_lock, .child = event_in_child};
+    tide_fork_register(TIDE_FORK_EVENTS, &handlers);
 }
 
 static void event_take_lock(void)

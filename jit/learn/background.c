@@ -361,21 +361,10 @@ static void background_come_back(void)
         (void)tide_round_leave();
 }
 
-static void background_before_fork(void)
-{
-    tide_lock_take(&background_lock);
-}
-
-static void background_after_fork(void)
-{
-    tide_lock_let_go(&background_lock);
-}
-
-static void background_after_fork_in_child(void)
+static void background_in_child(void)
 {
     background.running = background.stopping = background.wanted = background.ended = false;
     tide_lock_make_condition(&background_wake);
-    background_after_fork();
 }
 
 /* The thread may be in the dynamic linker, which who exits may have entered before: so it is not
@@ -392,10 +381,10 @@ static void background_at_exit(void)
 
 static void background_prepare(void)
 {
-    static const tide_fork_handlers thread = {background_end_for_fork, background_come_back,
-                                              tide_stager_forget_in_child};
-    static const tide_fork_handlers lock = {background_before_fork, background_after_fork,
-                                            background_after_fork_in_child};
+    static const tide_fork_handlers thread = {.prepare = background_end_for_fork,
+                                              .parent = background_come_back,
+                                              .child = tide_stager_forget_in_child};
+    static const tide_fork_handlers lock = {.lock = &background_lock, .child = background_in_child};
     tide_fork_register(TIDE_FORK_THREAD, &thread);
     tide_fork_register(TIDE_FORK_BACKGROUND, &lock);
     tide_lock_make_condition(&background_wake);

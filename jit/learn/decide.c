@@ -204,7 +204,6 @@ static void decide_ideal_scope(const tide_site_profile *seen, tide_choice *out)
             CONSTANT(cost_save))
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, decide_by_type);
-    out->compile = tide_items_fit(TIDE_KIND_SCOPE, items);
     out->reason = items->count > CONSTANT(types_max) ? TIDE_REASON_many_types
                   : items->count != 0                ? TIDE_REASON_decided
                   : seen->type_count != 0            ? TIDE_REASON_none_recurs
@@ -283,9 +282,7 @@ static void decide_ideal_frame(const tide_site_profile *seen, tide_choice *out)
 
 static void decide_ideal(tide_kind kind, const tide_site_profile *seen, tide_choice *out)
 {
-    *out = (tide_choice){.what = TIDE_CHOICE_NEW,
-                         .reason = TIDE_REASON_decided,
-                         .compile = tide_kind_compiles(kind)};
+    *out = (tide_choice){.what = TIDE_CHOICE_NEW, .reason = TIDE_REASON_decided};
     if (kind == TIDE_KIND_SCOPE)
         decide_ideal_scope(seen, out);
     else if (kind == TIDE_KIND_FRAME)

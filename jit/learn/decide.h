@@ -52,7 +52,6 @@ typedef struct tide_choice {
         TIDE_CHOICE_NEW      /* a plan for `items`                                    */
     } what;
     tide_reason reason;
-    bool compile; /* false: a table is all it is worth */
     uint32_t old;
     tide_items items;
 } tide_choice;

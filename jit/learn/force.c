@@ -124,9 +124,7 @@ void tide_force_failed(tide_learner *learner, uint32_t number, uint64_t round, t
 
 /* ---- putting in force ------------------------------------------------------------------- */
 
-/* Its code, if it is there, is tried by a later round. */
-void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
-                       tide_reason reason)
+void tide_force_change(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason)
 {
     tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
     tide_learned *before = tide_learner_plan_in_force(learner);
@@ -138,14 +136,14 @@ void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uin
     if (plan == NULL)
         return;
     tide_assert(plan->state != TIDE_CODE_TRIED); /* its trial ended with the plan before */
-    if (compile && plan->state == TIDE_CODE_NONE && round >= plan->retry_round)
+    if (plan->state == TIDE_CODE_NONE && round >= plan->retry_round &&
+        tide_items_fit(learner->site->kind, &plan->items))
         plan->state = TIDE_CODE_WANTED;
 }
 
-static void force_put(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
-                      tide_reason reason)
+static void force_put(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason)
 {
-    tide_force_change(learner, number, compile, round, reason);
+    tide_force_change(learner, number, round, reason);
     tide_force_try_code(learner, round);
 }
 
@@ -166,10 +164,10 @@ static void force_do_without(tide_learner *learner, uint64_t round, bool declare
         return;
     force_give_up(learner, why, "");
     if (declared && learner->in_force != TIDE_NO_PLAN)
-        tide_force_change(learner, TIDE_NO_PLAN, false, round, why);
+        tide_force_change(learner, TIDE_NO_PLAN, round, why);
 }
 
-void tide_force_items(tide_learner *learner, const tide_items *items, bool compile, uint64_t round,
+void tide_force_items(tide_learner *learner, const tide_items *items, uint64_t round,
                       tide_reason reason)
 {
     uint32_t number;
@@ -180,19 +178,7 @@ void tide_force_items(tide_learner *learner, const tide_items *items, bool compi
     }
     tide_assert(number < learner->plan_count);
     if (number != learner->in_force || !force_published(learner, number))
-        force_put(learner, number, compile, round, reason);
-}
-
-bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items)
-{
-    return tide_items_fit(learner->site->kind, items);
-}
-
-/* An earlier plan of a scope may have been worth a table only. */
-bool tide_force_worth_code(const tide_learner *learner, uint32_t number)
-{
-    tide_assert(number < learner->plan_count);
-    return tide_force_worth_code_for(learner, &learner->plans[number]->items);
+        force_put(learner, number, round, reason);
 }
 
 /* `because`: the reason to give in place of the choice's own; none: its own. */
@@ -205,14 +191,12 @@ static void force_act(tide_learner *learner, const tide_choice *choice, uint64_t
         if (choice->reason != TIDE_REASON_kept && learner->in_force == TIDE_NO_PLAN)
             force_give_up(learner, choice->reason, "");
         break;
-    case TIDE_CHOICE_GENERAL: force_put(learner, TIDE_NO_PLAN, false, round, reason); break;
+    case TIDE_CHOICE_GENERAL: force_put(learner, TIDE_NO_PLAN, round, reason); break;
     case TIDE_CHOICE_OLD:
         tide_count(reused);
-        force_put(learner, choice->old, tide_force_worth_code(learner, choice->old), round, reason);
+        force_put(learner, choice->old, round, reason);
         break;
-    case TIDE_CHOICE_NEW:
-        tide_force_items(learner, &choice->items, choice->compile, round, reason);
-        break;
+    case TIDE_CHOICE_NEW: tide_force_items(learner, &choice->items, round, reason); break;
     }
 }
 

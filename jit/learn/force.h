@@ -11,17 +11,12 @@
 void tide_force_decide(tide_learner *learner, uint64_t round, tide_reason because);
 
 /* Puts the plan of these items in force, made if need be, unless it is; then tries its code. */
-void tide_force_items(tide_learner *learner, const tide_items *items, bool compile, uint64_t round,
+void tide_force_items(tide_learner *learner, const tide_items *items, uint64_t round,
                       tide_reason reason);
 
-/* Puts a plan in force (TIDE_NO_PLAN: none); `compile`: it is wanted as code. Code that it has is
- * left to tide_force_try_code. */
-void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
-                       tide_reason reason);
-
-/* May this plan, or one of these items, be wanted as code? */
-bool tide_force_worth_code(const tide_learner *learner, uint32_t number);
-bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items);
+/* Puts a plan in force (TIDE_NO_PLAN: none), which is then wanted as code if code can be made for it.
+ * Code that it has is left to tide_force_try_code. */
+void tide_force_change(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason);
 
 /* If the plan in force has code that is not in use: opens its trial, or adopts it where there are
  * none. Not while it is left alone, nor while a window is open: a trial would hide it. */

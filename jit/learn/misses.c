@@ -117,8 +117,7 @@ void tide_misses_alarm(const tide_plan *of, const tide_items *touched, uint64_t 
         return;
     }
     tide_count(reused);
-    tide_force_change(learner, known, tide_force_worth_code(learner, known), round,
-                      TIDE_REASON_reused);
+    tide_force_change(learner, known, round, TIDE_REASON_reused);
 }
 
 /* ---- at once ---------------------------------------------------------------------------- */

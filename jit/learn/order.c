@@ -23,7 +23,7 @@ static tide_status order_check_declared(const tide_learner *learner)
 {
     const tide_site_record *record = learner->site->record;
     tide_items items = tide_watch_declared(record);
-    if (items.count != 0 && tide_force_worth_code_for(learner, &items))
+    if (items.count != 0 && tide_items_fit(learner->site->kind, &items))
         return TIDE_OK;
     return order_refuse(learner->site, record->declared != NULL && record->declared->type_count == 0
                                            ? "no types are declared"
@@ -42,7 +42,7 @@ static tide_status order_check_known(const tide_learner *learner)
                    ? TIDE_OK
                    : order_refuse(learner->site, "nothing is known of its types yet, or nothing "
                                                  "recurs: they may be declared");
-    return tide_force_worth_code(learner, number)
+    return tide_items_fit(learner->site->kind, &learner->plans[number]->items)
                ? TIDE_OK
                : order_refuse(learner->site, "it has no types, or more than code saves");
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "jit/learn/round.h"
 
-#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -87,30 +86,12 @@ void tide_round_begin_again(void)
     __atomic_store_n(&round_over, false, __ATOMIC_RELAXED);
 }
 
-/* Sites keep the plans that they have, and what a window or a trial was about to tell is not asked
- * for. */
-static void round_after_fork_in_child(void)
-{
-    tide_round_end();
-    tide_round_unlock();
-}
-
-static void round_before_fork(void)
-{
-    tide_lock_take(&round_lock);
-}
-
-static void round_prepare(void)
-{
-    static const tide_fork_handlers handlers = {round_before_fork, tide_round_unlock,
-                                                round_after_fork_in_child};
-    tide_fork_register(TIDE_FORK_ROUND, &handlers);
-}
-
+/* In the child sites keep the plans that they have, and what a window or a trial was about to tell is
+ * not asked for. */
 void tide_round_prepare(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, round_prepare);
+    static const tide_fork_handlers handlers = {.lock = &round_lock, .child = tide_round_end};
+    tide_fork_register(TIDE_FORK_ROUND, &handlers);
 }
 
 bool tide_round_begin_at_once(void)

@@ -146,13 +146,11 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
     watch_drop_window(learner);
     if (items.count == 0) { /* and what was learned before is not what was declared */
         if (learner->in_force != TIDE_NO_PLAN)
-            tide_force_change(learner, TIDE_NO_PLAN, false, round, TIDE_REASON_declared);
+            tide_force_change(learner, TIDE_NO_PLAN, round, TIDE_REASON_declared);
         return;
     }
-    bool compile = tide_force_worth_code_for(learner, &items);
-    tide_force_items(learner, &items, compile, round, TIDE_REASON_declared);
-    if (!compile && tide_kind_compiles(learner->site->kind) &&
-        learner->reason == TIDE_REASON_declared)
+    tide_force_items(learner, &items, round, TIDE_REASON_declared);
+    if (!tide_items_fit(learner->site->kind, &items) && learner->reason == TIDE_REASON_declared)
         learner->reason = TIDE_REASON_many_types;
 }
 

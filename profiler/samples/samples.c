@@ -296,19 +296,8 @@ size_t tide_samples_most(tide_sampled *out, size_t room, uint64_t *lost)
     return count;
 }
 
-static void samples_before_fork(void)
-{
-    tide_lock_take(&samples_lock);
-}
-
-static void samples_after_fork(void)
-{
-    tide_lock_let_go(&samples_lock);
-}
-
 void tide_samples_prepare(void)
 {
-    static const tide_fork_handlers handlers = {samples_before_fork, samples_after_fork,
-                                                samples_after_fork};
+    static const tide_fork_handlers handlers = {.lock = &samples_lock};
     tide_fork_register(TIDE_FORK_SAMPLES, &handlers);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 
 static const tide_fork_handlers *fork_handlers[TIDE_FORK_RANKS]; /* each is atomic */
 static pthread_once_t fork_installed = PTHREAD_ONCE_INIT;
@@ -31,22 +32,34 @@ static void fork_prepare(void)
             continue;
         if (handlers->prepare != NULL)
             handlers->prepare();
+        if (handlers->lock != NULL)
+            tide_lock_take(handlers->lock);
         fork_prepared = (uint16_t)(fork_prepared | 1u << rank);
+    }
+}
+
+static void fork_end(bool child)
+{
+    for (int rank = TIDE_FORK_RANKS; rank-- > 0;) {
+        if ((fork_prepared >> rank & 1) == 0)
+            continue;
+        const tide_fork_handlers *handlers = fork_handlers_of(rank);
+        void (*end)(void) = child ? handlers->child : handlers->parent;
+        if (end != NULL)
+            end();
+        if (handlers->lock != NULL)
+            tide_lock_let_go(handlers->lock);
     }
 }
 
 static void fork_parent(void)
 {
-    for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
-        if ((fork_prepared >> rank & 1) != 0 && fork_handlers_of(rank)->parent != NULL)
-            fork_handlers_of(rank)->parent();
+    fork_end(false);
 }
 
 static void fork_child(void)
 {
-    for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
-        if ((fork_prepared >> rank & 1) != 0 && fork_handlers_of(rank)->child != NULL)
-            fork_handlers_of(rank)->child();
+    fork_end(true);
 }
 
 /* Without memory for it children of this process may find a lock held. */

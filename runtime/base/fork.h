@@ -28,9 +28,11 @@ typedef enum tide_fork_rank {
         TIDE_FORK_RANKS
 } tide_fork_rank;
 
-/* Each may be NULL. `child` runs where no other thread is: a lock that remembers its owner is made
+/* Each may be NULL. Where all that is done is to have a lock meanwhile, it is named. `child` runs where no other thread is: a lock that remembers its owner is made
  * anew there, for fork changes the owner's number. */
 typedef struct tide_fork_handlers {
+    struct tide_lock
+        *lock; /* taken before the fork; let go of after it, in the child after `child` */
     void (*prepare)(void); /* in the forking thread, outermost first                        */
     void (*parent)(void);  /* in the forking thread, innermost first                        */
     void (*child)(void);   /* innermost first: what it calls may take locks of inner ranks */

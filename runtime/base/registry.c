@@ -17,8 +17,9 @@ static _Thread_local uint32_t registry_times_held; /* by this thread */
 
 static void registry_prepare(void)
 {
-    static const tide_fork_handlers handlers = {tide_registry_lock, tide_registry_unlock,
-                                                tide_registry_unlock};
+    static const tide_fork_handlers handlers = {.prepare = tide_registry_lock,
+                                                .parent = tide_registry_unlock,
+                                                .child = tide_registry_unlock};
     tide_fork_register(TIDE_FORK_REGISTRY, &handlers);
 }
 

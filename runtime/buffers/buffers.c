@@ -83,8 +83,9 @@ static void buffers_after_fork_in_child(void)
     buffers_after_fork();
 }
 
-static const tide_fork_handlers buffers_around_fork = {buffers_before_fork, buffers_after_fork,
-                                                       buffers_after_fork_in_child};
+static const tide_fork_handlers buffers_around_fork = {.prepare = buffers_before_fork,
+                                                       .parent = buffers_after_fork,
+                                                       .child = buffers_after_fork_in_child};
 
 /* ---- create --------------------------------------------------------------------------------- */
 

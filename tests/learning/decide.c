@@ -116,7 +116,7 @@ static void each_line_decides_as_it_says(void **state)
         tide_choice choice = decide(l->kind, &seen);
         bool well = (int)choice.what == l->what && choice.reason == l->reason;
         if (l->what == TIDE_CHOICE_NEW) {
-            well = well && choice.compile == l->compile;
+            well = well && tide_items_fit(l->kind, &choice.items) == l->compile;
             for (uint32_t t = 0; well && t < TYPES; t++)
                 well = l->types[t] == (t < choice.items.count ? choice.items.items[t].type : 0);
         }
@@ -261,7 +261,7 @@ static void a_scope_of_many_types_gets_a_table_only(void **state)
         seen.types[i] = (tide_profile_type){.type = 20 - i, .scopes = 200, .slots = 200};
     tide_choice choice = decide(TIDE_KIND_SCOPE, &seen);
     assert_int_equal(choice.what, TIDE_CHOICE_NEW);
-    assert_false(choice.compile);
+    assert_false(tide_items_fit(TIDE_KIND_SCOPE, &choice.items));
     assert_int_equal(choice.items.count, 20);
     for (uint32_t i = 0; i < 20; i++)
         assert_int_equal(choice.items.items[i].type, i + 1);
