@@ -59,7 +59,10 @@ typedef struct tide_limit_options {
  * in a system call, or is the thread that wants the memory. So a signal handler must not wait for
  * anything on top of code that uses a pool (sigsuspend, as collectors stop threads): with
  * TIDEPOOL_LOCKED=1 no other thread's pool is touched. Pools with a check level, a hook or buffers of
- * their own are left alone. */
+ * their own are left alone.
+ *
+ * A pool that needs 16 MiB or more takes them from an idle thread's pool, where one has them free, also
+ * while memory is not short. */
 
 /* Sets both limits; NULL: none. What is held already stays, however much it is. Other threads may
  * see the new bytes together with the old function for a moment, so set a function before others

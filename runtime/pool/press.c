@@ -40,13 +40,20 @@ static void press_choose(tide_row *row, size_t missing, tide_row **of, tide_slot
     }
 }
 
-static size_t press_best(tide_pool *pool, size_t missing)
+/* NULL: it has no free slot with memory. */
+static tide_slot *press_find(const tide_pool *pool, size_t missing, tide_row **of)
 {
-    tide_row *of = NULL;
     tide_slot *best = NULL;
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
         if (pool->core->rows.used[i]->device == pool->core->device)
-            press_choose(pool->core->rows.used[i], missing, &of, &best);
+            press_choose(pool->core->rows.used[i], missing, of, &best);
+    return best;
+}
+
+static size_t press_best(tide_pool *pool, size_t missing)
+{
+    tide_row *of = NULL;
+    tide_slot *best = press_find(pool, missing, &of);
     return best != NULL ? press_slot(pool, of, best) : 0;
 }
 
@@ -168,20 +175,34 @@ static bool press_proves(tide_pool *pool)
     return press_is_idle(pool) && press_is_closed(pool);
 }
 
-static size_t press_other(tide_pool *pool, size_t bytes)
+/* Of another thread: its free slots are the caller's until press_leave. */
+static bool press_enter(tide_pool *pool)
 {
-    size_t gone = 0;
     tide_assert(tide_registry_held());
     if (!press_may(pool->core) || !press_can_ask() ||
         !press_is_idle(pool)) /* busy ones stay open */
-        return 0;
+        return false;
     press_set_seized(pool, true);
     if (press_proves(pool)) {
         tide_shim_trust_begin();
-        gone = tide_pool_press(pool, NULL, NULL, bytes);
-        tide_shim_trust_end();
+        return true;
     }
     press_set_seized(pool, false);
+    return false;
+}
+
+static void press_leave(tide_pool *pool)
+{
+    tide_shim_trust_end();
+    press_set_seized(pool, false);
+}
+
+static size_t press_other(tide_pool *pool, size_t bytes)
+{
+    if (!press_enter(pool))
+        return 0;
+    size_t gone = tide_pool_press(pool, NULL, NULL, bytes);
+    press_leave(pool);
     return gone;
 }
 
@@ -213,6 +234,68 @@ size_t tide_pools_press(tide_device *device, size_t bytes)
     if (device == &tide_device_host)
         tide_pools_visit(press_visit, &by);
     return by.gone;
+}
+
+/* ---- from one thread to the next ----------------------------------------------------------- */
+
+enum { TAKE_LOOKS = 4, TAKE_NAPS = 2 }; /* looks at threads: each takes some microseconds */
+
+typedef struct taking {
+    const tide_pool_core *core; /* the taker's */
+    size_t bytes, align, had;
+    void *data;
+    unsigned looks;
+    bool awake; /* an owner has nothing open, and may be about to sleep */
+} taking;
+
+/* Not from whoever took from the taker: two that take turns would do so each time, so each has memory
+ * of its own. */
+static bool press_may_take(const taking *by, const tide_pool_core *core)
+{
+    uintptr_t owner = tide_pool_owner(core);
+    return by->data == NULL && by->looks < TAKE_LOOKS && press_may(core) &&
+           tide_figure(&core->memory.bytes_held) >= by->bytes && owner != tide_os_thread() &&
+           owner != by->core->taken_by;
+}
+
+static void press_take_slot(taking *by, tide_pool *pool)
+{
+    tide_row *of = NULL;
+    tide_slot *slot = pool->core->capture == NULL ? press_find(pool, by->bytes, &of) : NULL;
+    size_t bytes = slot != NULL ? tide_slot_record_of(of, slot)->bytes : 0;
+    if (bytes < by->bytes || bytes / 2 > by->bytes || (uintptr_t)slot->data % by->align != 0)
+        return;
+    by->data = tide_slot_part(pool, of, slot, &by->had);
+    pool->core->taken_by = tide_os_thread();
+}
+
+static void press_take(tide_pool *pool, void *user)
+{
+    taking *by = user;
+    if (!press_may_take(by, pool->core))
+        return;
+    by->looks++;
+    if (press_enter(pool)) {
+        press_take_slot(by, pool);
+        press_leave(pool);
+    } else {
+        by->awake |= press_is_left_alone(pool);
+    }
+}
+
+void *tide_pools_take(const tide_pool *pool, size_t bytes, size_t align, size_t *had)
+{
+    taking by = {.core = pool->core, .bytes = bytes, .align = align};
+    for (int naps = 0;; naps++) {
+        tide_pools_visit(press_take, &by);
+        if (by.data != NULL || !by.awake || naps == TAKE_NAPS)
+            break;
+        tide_os_nap();
+        by.looks = 0;
+        by.awake = false;
+    }
+    *had = by.had;
+    return by.data;
 }
 
 void tide_pool_press_idle(tide_pool *pool)
