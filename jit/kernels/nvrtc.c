@@ -3,9 +3,9 @@
  * declared here: building needs no toolkit.
  *
  * A cubin is asked for, not PTX. A driver loads cubins of compilers of its own major version, also
- * of newer ones, and of all older major versions; but PTX of no compiler newer than itself. So the
- * newest compiler is taken whose code the driver loads. A device that this compiler does not know
- * gets PTX for the newest architecture before it, which the driver translates.
+ * of newer ones, and of all older major versions. So it is the compiler of the driver's own major version
+ * that is looked for, then older ones. A device that it does not know gets PTX for the newest
+ * architecture before it, which the driver translates.
  *
  * Nothing is kept here but the libraries themselves: each device is compiled for once. */
 #include "jit/kernels/nvrtc.h"
@@ -17,7 +17,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
-enum { ARCHITECTURES_MAX = 64, PATH_BYTES = 4096 };
+enum { ARCHITECTURES_MAX = 64, PATH_BYTES = 4096, NEWEST = 13, OLDEST = 11 };
 
 typedef struct program *program;
 
@@ -50,34 +50,23 @@ typedef struct nvrtc_library {
 
 static char nvrtc_named[PATH_BYTES]; /* "": nothing is named */
 
-void tide_nvrtc_set(const char *names)
+void tide_nvrtc_set(const char *name)
 {
-    snprintf(nvrtc_named, sizeof nvrtc_named, "%s", names != NULL ? names : "");
+    snprintf(nvrtc_named, sizeof nvrtc_named, "%s", name != NULL ? name : "");
 }
 
-/* The i-th library to try; false: there are fewer. The newest first; then as toolkits are installed
- * where the linker does not look. */
-static bool nvrtc_name(size_t i, char out[PATH_BYTES])
+/* The i-th library to try for a driver that knows this version of CUDA; false: there are fewer. Of its own
+ * major version first, then of older ones; where the linker looks, then where toolkits are installed. */
+static bool nvrtc_name(size_t i, unsigned driver, char out[PATH_BYTES])
 {
-    static const char *const places[] = {"libnvrtc.so.13",
-                                         "libnvrtc.so.12",
-                                         "libnvrtc.so.11.2",
-                                         "libnvrtc.so",
-                                         "/usr/local/cuda/lib64/libnvrtc.so.13",
-                                         "/usr/local/cuda/lib64/libnvrtc.so.12",
-                                         "/usr/local/cuda/lib64/libnvrtc.so"};
-    const size_t count = sizeof places / sizeof *places;
-    const char *named = nvrtc_named;
-    if (*named == '\0') {
-        snprintf(out, PATH_BYTES, "%s", i < count ? places[i] : "");
-        return i < count;
+    const int major = (driver != 0 ? (int)(driver / 1000) : NEWEST) - (int)(i / 2);
+    if (nvrtc_named[0] != '\0') {
+        snprintf(out, PATH_BYTES, "%s", nvrtc_named);
+        return i == 0;
     }
-    for (; i > 0 && *named != '\0'; i--) {
-        named += strcspn(named, ":");
-        named += *named == ':';
-    }
-    snprintf(out, PATH_BYTES, "%.*s", (int)strcspn(named, ":"), named);
-    return *named != '\0';
+    snprintf(out, PATH_BYTES, "%slibnvrtc.so.%d%s", i % 2 == 0 ? "" : "/usr/local/cuda/lib64/",
+             major, major == OLDEST ? ".2" : "");
+    return major >= OLDEST;
 }
 
 /* `function` points to a pointer to a function, whatever its type. */
@@ -108,73 +97,35 @@ static bool nvrtc_load(const char *name, nvrtc_library *of)
     return true;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------- */
-
-/* What is to be compiled by which compiler. */
-typedef struct nvrtc_choice {
-    nvrtc_library by;
-    int architecture; /* 0: none will do */
-    bool cubin;
-} nvrtc_choice;
-
-/* Does a driver of this version load what the compiler makes? 0: not known. */
-static bool nvrtc_fits(const nvrtc_library *of, unsigned driver, bool cubin)
-{
-    int major = (int)(driver / 1000), minor = (int)(driver % 1000 / 10);
-    return driver == 0 || of->major < major ||
-           (of->major == major && (cubin || of->minor <= minor));
-}
-
 /* The newest that is known up to this one; 0: none. */
-static int nvrtc_newest(const nvrtc_library *of, int architecture)
+static int nvrtc_newest(const nvrtc_library *of, unsigned architecture)
 {
     int newest = 0;
     for (int i = 0; i < of->count; i++)
-        if (of->architectures[i] <= architecture && of->architectures[i] > newest)
+        if (of->architectures[i] <= (int)architecture && of->architectures[i] > newest)
             newest = of->architectures[i];
     return newest;
 }
 
-static void nvrtc_refuse(const nvrtc_library *of, tide_cuda_target target, char *error, size_t room)
-{
-    if (nvrtc_newest(of, (int)target.architecture) == 0)
-        snprintf(error, room, "NVRTC %d.%d does not know sm_%u", of->major, of->minor,
-                 target.architecture);
-    else
-        snprintf(error, room,
-                 "NVRTC %d.%d makes code for sm_%u that a driver of CUDA %u.%u does not load, and "
-                 "there is no older one",
-                 of->major, of->minor, target.architecture, target.driver / 1000,
-                 target.driver % 1000 / 10);
-}
-
-/* A cubin by the first that can make one; else PTX by the first whose PTX the driver takes. False:
- * `error` says what is wrong with the first compiler. */
-static bool nvrtc_choose(tide_cuda_target target, nvrtc_choice *out, char *error, size_t room)
+/* The first that knows the device's architecture or one before it, which is returned. 0: none; `error` says
+ * why. */
+static int nvrtc_choose(tide_cuda_target target, nvrtc_library *by, char *error, size_t room)
 {
     char name[PATH_BYTES];
-    nvrtc_library of = {0};
-    bool any = false;
-    out->architecture = 0;
     snprintf(error, room, "no NVRTC: %s",
              nvrtc_named[0] != '\0' ? "TIDEPOOL_NVRTC names none that can be used"
-                                    : "libnvrtc.so.13 and older ones are not found");
-    for (size_t i = 0; nvrtc_name(i, name); i++) {
-        if (!nvrtc_load(name, &of))
+                                    : "libnvrtc.so of the driver's version and older ones are not "
+                                      "found");
+    for (size_t i = 0; nvrtc_name(i, target.driver, name); i++) {
+        if (!nvrtc_load(name, by))
             continue;
-        if (!any)
-            nvrtc_refuse(&of, target, error, room);
-        any = true;
-        int newest = nvrtc_newest(&of, (int)target.architecture);
-        bool cubin = newest == (int)target.architecture;
-        if (newest == 0 || (out->architecture != 0 && !cubin) ||
-            !nvrtc_fits(&of, target.driver, cubin))
-            continue;
-        *out = (nvrtc_choice){of, newest, cubin};
-        if (cubin)
-            return true;
+        int newest = nvrtc_newest(by, target.architecture);
+        if (newest != 0)
+            return newest;
+        snprintf(error, room, "NVRTC %d.%d does not know sm_%u", by->major, by->minor,
+                 target.architecture);
     }
-    return out->architecture != 0;
+    return 0;
 }
 
 /* ---- compiling ------------------------------------------------------------------------------ */
@@ -219,23 +170,24 @@ static bool nvrtc_fetch_code(const nvrtc_library *by, program made, bool cubin, 
 bool tide_nvrtc_compile(const char *source, tide_cuda_target target, tide_cuda_code *out,
                         char *error, size_t room)
 {
-    nvrtc_choice choice;
+    nvrtc_library library = {0};
+    const nvrtc_library *by = &library;
     program made;
     char option[32];
     const char *const options[] = {option, "-std=c++14"};
     tide_assert(source != NULL && out != NULL && error != NULL && room > 0);
-    if (!nvrtc_choose(target, &choice, error, room))
+    const int architecture = nvrtc_choose(target, &library, error, room);
+    if (architecture == 0)
         return false;
-    const nvrtc_library *by = &choice.by;
+    const bool cubin = architecture == (int)target.architecture;
     int result = by->nvrtcCreateProgram(&made, source, "tidepool.cu", 0, NULL, NULL);
     if (result != 0) {
         snprintf(error, room, "NVRTC: %s", by->nvrtcGetErrorString(result));
         return false;
     }
-    snprintf(option, sizeof option, "-arch=%s_%d", choice.cubin ? "sm" : "compute",
-             choice.architecture);
+    snprintf(option, sizeof option, "-arch=%s_%d", cubin ? "sm" : "compute", architecture);
     result = by->nvrtcCompileProgram(made, 2, options);
-    bool good = result == 0 && nvrtc_fetch_code(by, made, choice.cubin, out, error, room);
+    bool good = result == 0 && nvrtc_fetch_code(by, made, cubin, out, error, room);
     if (result != 0)
         nvrtc_take_log(by, made, by->nvrtcGetErrorString(result), error, room);
     (void)by->nvrtcDestroyProgram(&made);

@@ -18,11 +18,11 @@ typedef struct tide_cuda_target {
     unsigned driver;       /* 12040: it knows CUDA 12.4; 0: it does not say */
 } tide_cuda_target;
 
-/* Names other libraries to look for than the usual ones: paths, the newest first, separated by
- * colons; NULL: the usual ones. While attaching, before anything is compiled. */
-void tide_nvrtc_set(const char *names);
+/* Names the library instead of the usual ones; NULL: those. While attaching, before anything is
+ * compiled. */
+void tide_nvrtc_set(const char *name);
 
-/* Compiles CUDA C by the newest compiler whose code the driver loads. False: one line in `error`,
+/* Compiles CUDA C by the compiler of the driver's major version, or an older one. False: one line in `error`,
  * with the first of the compiler's own complaints. Any thread. */
 bool tide_nvrtc_compile(const char *source, tide_cuda_target target, tide_cuda_code *out,
                         char *error, size_t room);

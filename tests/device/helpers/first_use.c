@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The first frame of a CUDA device has the kernels compiled, on its thread, by the newest compiler
- * whose code the driver loads. The driver is the fake, and the compilers are made up: their kernels do nothing, so
- * what they would have done is not there, and what goes part by part is. */
+/* The first frame of a CUDA device has the kernels compiled, on its thread. The driver is the fake, and
+ * the compiler makes code for this processor (../kernels). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -21,13 +20,11 @@
 
 enum { BYTES = 1000 };
 
-static const char *compiler, *compilers; /* made up: the newer one; both */
-
 static bench start(void)
 {
     fake_architecture(90);
     bench b = bench_start(7);
-    tide_nvrtc_set(compiler);
+    tide_nvrtc_set(HOST_NVRTC);
     return b;
 }
 
@@ -35,13 +32,15 @@ static bench start(void)
 static bool fills_by_parts(tide_pool *pool)
 {
     static const uint8_t value = 0x5A;
+    const unsigned before = fake_kernel_runs("tide_fill");
     uint8_t *arrays[] = {tide_fill(pool, uint8_t, BYTES, 1), tide_fill(pool, uint8_t, BYTES, 1)};
-    uint8_t got;
+    uint8_t got = 0;
     const tide_part parts[] = {{arrays[0], (void *)(uintptr_t)&value, TIDE_U8, BYTES},
                                {arrays[1], (void *)(uintptr_t)&value, TIDE_U8, BYTES}};
     expect_ok(tide_fill_frame(pool, parts, 2));
     expect_ok(tide_download(pool, &got, arrays[1], 1));
-    return got == value;
+    assert_int_equal(got, value);
+    return fake_kernel_runs("tide_fill") == before;
 }
 
 static unsigned loads(void)
@@ -159,61 +158,7 @@ static void the_child_of_a_fork_has_none(void **unused)
     bench_end(&b);
 }
 
-/* ---- which of several NVRTCs compiles, and what: 13.0 knows sm_75, 90, 100, 120; 12.4 sm_70, 80, 90 */
-
-static void expect_code(unsigned architecture, unsigned driver, const char *by, const char *kind)
-{
-    char error[300] = "";
-    tide_cuda_code made;
-    if (!tide_nvrtc_compile("", (tide_cuda_target){architecture, driver}, &made, error,
-                            sizeof error))
-        fail_msg("sm_%u on %u: %s", architecture, driver, error);
-    assert_non_null(strstr(made.code, by));
-    assert_string_equal(made.cubin ? "cubin" : "ptx", kind);
-    tide_os_free(made.code);
-}
-
-static void expect_refused(unsigned architecture, unsigned driver, const char *words)
-{
-    char error[300] = "";
-    tide_cuda_code made;
-    assert_false(tide_nvrtc_compile("", (tide_cuda_target){architecture, driver}, &made, error,
-                                    sizeof error));
-    assert_non_null(strstr(error, words));
-}
-
-static void the_newest_whose_cubins_the_driver_loads(void **unused)
-{
-    (void)unused;
-    tide_nvrtc_set(compilers);
-    expect_code(90, 0, "13.0 -arch=sm_90", "cubin"); /* the driver is not known */
-    expect_code(90, 13020, "13.0 -arch=sm_90", "cubin");
-    expect_code(90, 13000, "13.0 -arch=sm_90", "cubin");
-    expect_code(90, 12090, "12.4 -arch=sm_90", "cubin");
-    expect_code(90, 12020, "12.4 -arch=sm_90", "cubin"); /* a newer minor version will do */
-    expect_code(70, 13000, "12.4 -arch=sm_70", "cubin"); /* the newest does not know it any more */
-}
-
-static void ptx_for_devices_that_the_compiler_does_not_know(void **unused)
-{
-    (void)unused;
-    tide_nvrtc_set(compilers);
-    expect_code(103, 13000, "13.0 -arch=compute_100", "ptx"); /* between two that it knows */
-    expect_code(150, 13000, "13.0 -arch=compute_120", "ptx");
-    expect_code(100, 12080, "12.4 -arch=compute_90", "ptx"); /* 13.0 is newer than the driver */
-    expect_code(86, 12080, "12.4 -arch=compute_80", "ptx");
-}
-
-static void code_that_no_driver_would_load_is_not_made(void **unused)
-{
-    (void)unused;
-    tide_nvrtc_set(compilers);
-    expect_refused(100, 12020, "a driver of CUDA 12.2 does not load"); /* PTX of 12.4 is newer */
-    expect_refused(90, 11080, "a driver of CUDA 11.8 does not load");
-    expect_refused(60, 13000, "does not know sm_60");
-}
-
-int main(int count, char **arguments)
+int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_frame_has_them_compiled),
@@ -221,15 +166,6 @@ int main(int count, char **arguments)
         cmocka_unit_test(who_comes_meanwhile_goes_part_by_part),
         cmocka_unit_test(what_fails_is_said_once_and_not_tried_again),
         cmocka_unit_test(the_child_of_a_fork_has_none),
-        cmocka_unit_test(the_newest_whose_cubins_the_driver_loads),
-        cmocka_unit_test(ptx_for_devices_that_the_compiler_does_not_know),
-        cmocka_unit_test(code_that_no_driver_would_load_is_not_made),
     };
-    char both[1000];
-    if (count != 3)
-        return 2;
-    compiler = arguments[1];
-    snprintf(both, sizeof both, "%s:%s", arguments[1], arguments[2]);
-    compilers = both;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
