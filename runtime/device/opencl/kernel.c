@@ -8,6 +8,8 @@
 #include "runtime/base/os.h"
 #include "runtime/device/opencl/opencl.h"
 
+enum { ARGUMENTS_MAX = 32 }; /* of a launch: those of frames have 18 */
+
 /* The arguments of a launch belong to the driver's kernel. So each launch makes one of its own by
  * this (which costs a fiftieth of the launch), and nobody waits for a launch of another thread. */
 typedef struct kernel {
@@ -141,31 +143,9 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
 /* Buffers that are cut for one launch. They are kept until it is queued: from then on the driver
  * keeps them. */
 typedef struct cuttings {
-    tide_cl_mem *mems;
+    tide_cl_mem mems[ARGUMENTS_MAX];
     size_t count;
 } cuttings;
-
-/* The buffer, or NULL when there is none or no memory to remember it by: then it is released. */
-static tide_cl_mem opencl_keep_cutting(cuttings *cut, tide_cl_mem mem)
-{
-    tide_cl_mem *mems = NULL;
-    if (mem != NULL)
-        mems = tide_os_resize(cut->mems, (cut->count + 1) * sizeof *mems);
-    if (mems == NULL) {
-        if (mem != NULL)
-            (void)tide_opencl.clReleaseMemObject(mem);
-        return NULL;
-    }
-    cut->mems = mems;
-    return mems[cut->count++] = mem;
-}
-
-static void opencl_release_cuttings(cuttings *cut)
-{
-    for (size_t i = 0; i < cut->count; i++)
-        (void)tide_opencl.clReleaseMemObject(cut->mems[i]);
-    tide_os_free(cut->mems);
-}
 
 /* The slot's own buffer if the address is the slot's first, else a buffer cut from it. The
  * slot is in use, so it stays. */
@@ -181,9 +161,11 @@ static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *addr
     const size_t origin = (size_t)(address - span.start);
     const tide_cl_region region = {.origin = origin, .size = span.bytes - origin};
     int32_t error = TIDE_CL_SUCCESS;
-    return opencl_keep_cutting(cut, tide_opencl.clCreateSubBuffer(span.mem, TIDE_CL_MEM_READ_WRITE,
-                                                                  TIDE_CL_BUFFER_CREATE_REGION,
-                                                                  &region, &error));
+    tide_cl_mem made = tide_opencl.clCreateSubBuffer(span.mem, TIDE_CL_MEM_READ_WRITE,
+                                                     TIDE_CL_BUFFER_CREATE_REGION, &region, &error);
+    if (made != NULL)
+        cut->mems[cut->count++] = made;
+    return made;
 }
 
 static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel to, uint32_t index,
@@ -239,16 +221,17 @@ tide_status tide_opencl_launch(tide_device *base, void *stream, void *handle, si
     tide_opencl_device *device = tide_opencl_of(base);
     kernel *of = handle;
     tide_assert(of != NULL && groups > 0 && group > 0);
-    tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));
+    tide_assert(count <= ARGUMENTS_MAX && (count == 0 || arguments != NULL));
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_cl_kernel own = opencl_make_kernel(device, of);
     if (own == NULL)
         return tide_error_status();
-    cuttings cut = {0};
+    cuttings cut = {.count = 0};
     tide_status status =
         opencl_queue_launch(device, stream, own, groups, group, arguments, count, &cut);
     (void)tide_opencl.clReleaseKernel(own);
-    opencl_release_cuttings(&cut);
+    for (size_t i = 0; i < cut.count; i++)
+        (void)tide_opencl.clReleaseMemObject(cut.mems[i]);
     if (status == TIDE_OK)
         tide_device_count(&base->launches);
     return status;
