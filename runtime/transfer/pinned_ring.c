@@ -221,57 +221,45 @@ tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const ti
 
 /* ---- from the device ------------------------------------------------------------------------ */
 
-/* A copy into a chunk that has been queued and not yet been handed on to the pieces. */
+/* A copy into a chunk that has been queued and not yet been handed on to the pieces: at most one in
+ * each. */
 typedef struct arrival {
     char *staged;
-    size_t at, bytes;
-    void *mark; /* NULL: it is there */
-    uint32_t chunk;
+    size_t at, bytes; /* 0 bytes: none */
+    void *mark;       /* NULL: it is there */
 } arrival;
 
 typedef struct reading {
     tide_pool_core *core;
     const tide_piece *pieces;
     size_t count, first;
-    arrival arrivals[CHUNKS];
-    uint32_t oldest, waiting;
+    arrival arrivals[CHUNKS]; /* of each chunk */
 } reading;
 
-/* Waits for the oldest arrival and copies it to the pieces. Gone in any case. */
-static tide_status ring_hand_on_oldest(reading *r)
+/* Waits for the chunk's arrival, if it has one, and copies it to the pieces. Gone in any case. */
+static tide_status ring_hand_on(reading *r, uint32_t index)
 {
-    tide_assert(r->waiting > 0 && r->waiting <= CHUNKS && r->oldest < CHUNKS);
+    tide_assert(index < CHUNKS);
     tide_device *device = r->core->device;
-    arrival *a = &r->arrivals[r->oldest];
+    const arrival a = r->arrivals[index];
     tide_status status = TIDE_OK;
-    if (a->mark != NULL) {
-        status = device->methods->mark_wait(device, a->mark);
-        device->methods->mark_drop(device, a->mark);
+    r->arrivals[index] = (arrival){.bytes = 0};
+    if (a.mark != NULL) {
+        status = device->methods->mark_wait(device, a.mark);
+        device->methods->mark_drop(device, a.mark);
     }
-    r->oldest = (r->oldest + 1) % CHUNKS;
-    r->waiting--;
-    if (status == TIDE_OK)
-        ring_move_pieces(r->pieces, r->count, &r->first, a->staged, a->at, a->bytes, true);
+    if (status == TIDE_OK && a.bytes != 0)
+        ring_move_pieces(r->pieces, r->count, &r->first, a.staged, a.at, a.bytes, true);
     return status;
 }
 
-/* Is anything still to be handed on from the chunk? */
-static bool ring_chunk_awaited(const reading *r, uint32_t index)
-{
-    for (uint32_t i = 0; i < r->waiting; i++)
-        if (r->arrivals[(r->oldest + i) % CHUNKS].chunk == index)
-            return true;
-    return false;
-}
-
-/* The next chunk, once what is still to be read from it has been handed on. */
+/* The next chunk, once what is still to be read from it has been handed on: that is the oldest. */
 static tide_status ring_advance_reading(reading *r, tide_pinned_ring *ring)
 {
     uint32_t next = 0;
     TIDE_FORWARD(ring_next_chunk(r->core, ring, &next));
     TIDE_FORWARD(ring_close_chunk(r->core, ring));
-    while (ring_chunk_awaited(r, next))
-        TIDE_FORWARD(ring_hand_on_oldest(r));
+    TIDE_FORWARD(ring_hand_on(r, next));
     return ring_open_chunk(r->core, ring, next);
 }
 
@@ -280,17 +268,15 @@ static tide_status ring_queue_read(reading *r, tide_pinned_ring *ring, const cha
                                    size_t n)
 {
     tide_device *device = r->core->device;
-    tide_assert(r->waiting < CHUNKS && n != 0 && n <= ring->bytes - ring->used);
-    arrival a = {.staged = ring->chunks[ring->current].data + ring->used,
-                 .at = at,
-                 .bytes = n,
-                 .chunk = ring->current};
+    tide_assert(n != 0 && n <= ring->bytes - ring->used);
+    arrival a = {.staged = ring->chunks[ring->current].data + ring->used, .at = at, .bytes = n};
     ring->used += ring_round_up(n, PIECE_ALIGN);
     TIDE_FORWARD(device->methods->copy(device, r->core->streams.own, a.staged, from, n));
     a.mark = device->methods->mark(device, r->core->streams.own);
     if (a.mark == NULL)
         TIDE_FORWARD(device->methods->wait(device, r->core->streams.own));
-    r->arrivals[(r->oldest + r->waiting++) % CHUNKS] = a;
+    tide_assert(r->arrivals[ring->current].bytes == 0);
+    r->arrivals[ring->current] = a;
     return TIDE_OK;
 }
 
@@ -302,12 +288,10 @@ static tide_status ring_read_all(reading *r, tide_pinned_ring *ring, const char 
             TIDE_FORWARD(ring_advance_reading(r, ring));
         n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
-        if (r->waiting == CHUNKS)
-            TIDE_FORWARD(ring_hand_on_oldest(r));
         TIDE_FORWARD(ring_queue_read(r, ring, from + at, at, n));
     }
-    while (r->waiting > 0)
-        TIDE_FORWARD(ring_hand_on_oldest(r));
+    for (uint32_t i = 1; i <= CHUNKS; i++)
+        TIDE_FORWARD(ring_hand_on(r, (ring->current + i) % CHUNKS));
     return TIDE_OK;
 }
 
@@ -321,9 +305,9 @@ tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
     uint32_t current = ring->current;
     size_t used = ring->used;
     tide_status status = ring_read_all(&r, ring, block, bytes);
-    for (; r.waiting > 0; r.waiting--, r.oldest = (r.oldest + 1) % CHUNKS)
-        if (r.arrivals[r.oldest].mark != NULL)
-            pool->core->device->methods->mark_drop(pool->core->device, r.arrivals[r.oldest].mark);
+    for (uint32_t i = 0; i < CHUNKS; i++)
+        if (r.arrivals[i].mark != NULL)
+            pool->core->device->methods->mark_drop(pool->core->device, r.arrivals[i].mark);
     if (status == TIDE_OK && ring->current == current)
         ring->used = used; /* what arrived has been handed on */
     return status;
