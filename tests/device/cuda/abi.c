@@ -3,7 +3,6 @@
  * sizes, offsets and values, at each version that we ask cuGetProcAddress for. Compiling this is
  * most of the test. */
 #include <cuda.h>
-#include <cudaTypedefs.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -94,10 +93,8 @@ SAME(sizeof(tide_cu_result), sizeof(CUresult));
 SAME(sizeof(tide_cu_device), sizeof(CUdevice));
 SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
 
-/* A parameter of ours and the driver's: the same type, or an enumeration and an int, or structures
- * of the same layout (above) behind a pointer. What is compared is the number of parameters and
- * the size and kind of each, by declaring theirs once more with ours in place of what only has
- * another name. */
+/* Each entry point that we ask for, and that the tests ask for, is declared by the toolkit at that version,
+ * with the same parameters: enumerations are ints, and structures of the same layout (above) are ours. */
 #define CUresult                         tide_cu_result
 #define CUdevice_attribute               int
 #define CUmemPool_attribute              int
@@ -105,175 +102,21 @@ SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
 #define CUstreamCaptureStatus            int
 #define CUstreamCaptureMode              int
 #define CUjit_option                     int
-#define CUmemPoolProps                   tide_cu_pool_properties
-#define CUmemAccessDesc                  tide_cu_access
-#define CUmemAllocationProp              tide_cu_page_properties
 #define CUmemAllocationGranularity_flags int
-#define CUipcMemHandle                   tide_cu_ipc_handle
-
-#define OURS(name) __typeof__(((tide_cu_driver *)0)->name)
-#define PROTOTYPE(name, ...) \
-    _Static_assert(__builtin_types_compatible_p(OURS(name), tide_cu_result(*)(__VA_ARGS__)), #name)
-
-PROTOTYPE(cuInit, unsigned int);
-PROTOTYPE(cuDriverGetVersion, int *);
-PROTOTYPE(cuGetErrorName, CUresult, const char **);
-PROTOTYPE(cuGetErrorString, CUresult, const char **);
-PROTOTYPE(cuDeviceGetCount, int *);
-PROTOTYPE(cuDeviceGet, CUdevice *, int);
-PROTOTYPE(cuDeviceGetName, char *, int, CUdevice);
-PROTOTYPE(cuDeviceTotalMem, size_t *, CUdevice);
-PROTOTYPE(cuDeviceGetAttribute, int *, CUdevice_attribute, CUdevice);
-PROTOTYPE(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
-PROTOTYPE(cuDevicePrimaryCtxRelease, CUdevice);
-PROTOTYPE(cuCtxGetCurrent, CUcontext *);
-PROTOTYPE(cuCtxPushCurrent, CUcontext);
-PROTOTYPE(cuCtxPopCurrent, CUcontext *);
-PROTOTYPE(cuCtxSynchronize, void);
-PROTOTYPE(cuMemPoolCreate, CUmemoryPool *, const CUmemPoolProps *);
-PROTOTYPE(cuMemPoolDestroy, CUmemoryPool);
-PROTOTYPE(cuMemPoolSetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
-PROTOTYPE(cuMemPoolSetAccess, CUmemoryPool, const CUmemAccessDesc *, size_t);
-PROTOTYPE(cuDeviceCanAccessPeer, int *, CUdevice, CUdevice);
-PROTOTYPE(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream);
-PROTOTYPE(cuMemPoolGetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
-PROTOTYPE(cuMemGetAllocationGranularity, size_t *, const CUmemAllocationProp *,
-          CUmemAllocationGranularity_flags);
-PROTOTYPE(cuMemAddressReserve, CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
-PROTOTYPE(cuMemAddressFree, CUdeviceptr, size_t);
-PROTOTYPE(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
-          unsigned long long);
-PROTOTYPE(cuMemRelease, CUmemGenericAllocationHandle);
-PROTOTYPE(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
-PROTOTYPE(cuMemUnmap, CUdeviceptr, size_t);
-PROTOTYPE(cuMemSetAccess, CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
-PROTOTYPE(cuMemPoolTrimTo, CUmemoryPool, size_t);
-PROTOTYPE(cuPointerGetAttributes, unsigned, CUpointer_attribute *, void **, CUdeviceptr);
-PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
-PROTOTYPE(cuMemFreeAsync, CUdeviceptr, CUstream);
-PROTOTYPE(cuMemHostAlloc, void **, size_t, unsigned int);
-PROTOTYPE(cuIpcGetMemHandle, CUipcMemHandle *, CUdeviceptr);
-PROTOTYPE(cuIpcOpenMemHandle, CUdeviceptr *, CUipcMemHandle, unsigned int);
-PROTOTYPE(cuIpcCloseMemHandle, CUdeviceptr);
-PROTOTYPE(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned int);
-PROTOTYPE(cuMemFreeHost, void *);
-PROTOTYPE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, size_t, CUstream);
-PROTOTYPE(cuEventCreate, CUevent *, unsigned int);
-PROTOTYPE(cuEventDestroy, CUevent);
-PROTOTYPE(cuEventRecord, CUevent, CUstream);
-PROTOTYPE(cuStreamWaitEvent, CUstream, CUevent, unsigned int);
-PROTOTYPE(cuStreamCreate, CUstream *, unsigned int);
-PROTOTYPE(cuStreamDestroy, CUstream);
-PROTOTYPE(cuStreamIsCapturing, CUstream, CUstreamCaptureStatus *);
-PROTOTYPE(cuStreamGetId, CUstream, unsigned long long *);
-PROTOTYPE(cuStreamGetCtx, CUstream, CUcontext *);
-PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
-
+#define CUmemPoolProps_v1                tide_cu_pool_properties
+#define CUmemAccessDesc_v1               tide_cu_access
+#define CUmemAllocationProp_v1           tide_cu_page_properties
+#define CUipcMemHandle_v1                tide_cu_ipc_handle
+#include <cudaTypedefs.h>
 #undef CUresult
-#undef CUdevice_attribute
-#undef CUmemPool_attribute
-#undef CUpointer_attribute
-#undef CUstreamCaptureStatus
-#undef CUstreamCaptureMode
-#undef CUjit_option
-#undef CUmemPoolProps
-#undef CUmemAccessDesc
-#undef CUmemAllocationProp
-#undef CUmemAllocationGranularity_flags
-#undef CUipcMemHandle
 
-/* Theirs at the version we ask for: that there is such a version, and that a call with our
- * arguments is a call of theirs, warnings being errors. */
-#define CALLABLE(name, version, ...)                              \
-    static CUresult call_##name(PFN_##name##_v##version function) \
-    {                                                             \
-        return function(__VA_ARGS__);                             \
-    }
-CALLABLE(cuInit, 2000, 0U)
-CALLABLE(cuDriverGetVersion, 2020, (int *)0)
-CALLABLE(cuGetErrorName, 6000, CUDA_SUCCESS, (const char **)0)
-CALLABLE(cuGetErrorString, 6000, CUDA_SUCCESS, (const char **)0)
-CALLABLE(cuDeviceGetCount, 2000, (int *)0)
-CALLABLE(cuDeviceGet, 2000, (tide_cu_device *)0, 0)
-CALLABLE(cuDeviceGetName, 2000, (char *)0, 0, (tide_cu_device)0)
-CALLABLE(cuDeviceTotalMem, 3020, (size_t *)0, (tide_cu_device)0)
-CALLABLE(cuDeviceGetAttribute, 2000, (int *)0, (CUdevice_attribute)0, (tide_cu_device)0)
-CALLABLE(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *)0, (tide_cu_device)0)
-CALLABLE(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device)0)
-CALLABLE(cuCtxGetCurrent, 4000, (tide_cu_context *)0)
-CALLABLE(cuCtxPushCurrent, 4000, (tide_cu_context)0)
-CALLABLE(cuCtxPopCurrent, 4000, (tide_cu_context *)0)
-CALLABLE(cuCtxSynchronize, 2000, )
-CALLABLE(cuMemPoolCreate, 11020, (tide_cu_pool *)0, (const CUmemPoolProps *)0)
-CALLABLE(cuMemPoolDestroy, 11020, (tide_cu_pool)0)
-CALLABLE(cuMemPoolSetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)
-CALLABLE(cuMemPoolSetAccess, 11020, (tide_cu_pool)0, (const CUmemAccessDesc *)0, (size_t)0)
-CALLABLE(cuDeviceCanAccessPeer, 4000, (int *)0, (tide_cu_device)0, (tide_cu_device)0)
-CALLABLE(cuMemcpyPeerAsync, 4000, (tide_cu_address)0, (tide_cu_context)0, (tide_cu_address)0,
-         (tide_cu_context)0, (size_t)0, (tide_cu_stream)0)
-CALLABLE(cuMemPoolGetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)
-CALLABLE(cuMemGetAllocationGranularity, 10020, (size_t *)0, (const CUmemAllocationProp *)0,
-         (CUmemAllocationGranularity_flags)0)
-CALLABLE(cuMemAddressReserve, 10020, (tide_cu_address *)0, (size_t)0, (size_t)0, (tide_cu_address)0,
-         0ULL)
-CALLABLE(cuMemAddressFree, 10020, (tide_cu_address)0, (size_t)0)
-CALLABLE(cuMemCreate, 10020, (unsigned long long *)0, (size_t)0, (const CUmemAllocationProp *)0,
-         0ULL)
-CALLABLE(cuMemRelease, 10020, 0ULL)
-CALLABLE(cuMemMap, 10020, (tide_cu_address)0, (size_t)0, (size_t)0, 0ULL, 0ULL)
-CALLABLE(cuMemUnmap, 10020, (tide_cu_address)0, (size_t)0)
-CALLABLE(cuMemSetAccess, 10020, (tide_cu_address)0, (size_t)0, (const CUmemAccessDesc *)0,
-         (size_t)0)
-CALLABLE(cuMemPoolTrimTo, 11020, (tide_cu_pool)0, (size_t)0)
-CALLABLE(cuMemAlloc, 3020, (tide_cu_address *)0, (size_t)0)
-CALLABLE(cuMemFree, 3020, (tide_cu_address)0)
-CALLABLE(cuPointerGetAttributes, 7000, 0U, (CUpointer_attribute *)0, (void **)0, (tide_cu_address)0)
-CALLABLE(cuMemAllocFromPoolAsync, 11020, (tide_cu_address *)0, (size_t)0, (tide_cu_pool)0,
-         (tide_cu_stream)0)
-CALLABLE(cuMemFreeAsync, 11020, (tide_cu_address)0, (tide_cu_stream)0)
-CALLABLE(cuMemHostAlloc, 2020, (void **)0, (size_t)0, 0U)
-CALLABLE(cuIpcGetMemHandle, 4010, (CUipcMemHandle *)0, (CUdeviceptr)0)
-CALLABLE(cuIpcOpenMemHandle, 11000, (CUdeviceptr *)0, (CUipcMemHandle){{0}}, 0U)
-CALLABLE(cuIpcCloseMemHandle, 4010, (CUdeviceptr)0)
-CALLABLE(cuMemAllocManaged, 6000, (CUdeviceptr *)0, (size_t)0, 0U)
-CALLABLE(cuMemFreeHost, 2000, (void *)0)
-CALLABLE(cuMemsetD8Async, 3020, (tide_cu_address)0, (unsigned char)0, (size_t)0, (tide_cu_stream)0)
-CALLABLE(cuMemsetD16Async, 3020, (tide_cu_address)0, (unsigned short)0, (size_t)0,
-         (tide_cu_stream)0)
-CALLABLE(cuMemsetD32Async, 3020, (tide_cu_address)0, 0U, (size_t)0, (tide_cu_stream)0)
-CALLABLE(cuMemsetD2D8Async, 3020, (tide_cu_address)0, (size_t)0, (unsigned char)0, (size_t)0,
-         (size_t)0, (tide_cu_stream)0)
-CALLABLE(cuMemsetD2D16Async, 3020, (tide_cu_address)0, (size_t)0, (unsigned short)0, (size_t)0,
-         (size_t)0, (tide_cu_stream)0)
-CALLABLE(cuMemsetD2D32Async, 3020, (tide_cu_address)0, (size_t)0, 0U, (size_t)0, (size_t)0,
-         (tide_cu_stream)0)
-CALLABLE(cuMemcpyAsync, 4000, (tide_cu_address)0, (tide_cu_address)0, (size_t)0, (tide_cu_stream)0)
-CALLABLE(cuEventCreate, 2000, (tide_cu_event *)0, 0U)
-CALLABLE(cuEventDestroy, 4000, (tide_cu_event)0)
-CALLABLE(cuEventRecord, 2000, (tide_cu_event)0, (tide_cu_stream)0)
-CALLABLE(cuEventQuery, 2000, (tide_cu_event)0)
-CALLABLE(cuEventSynchronize, 2000, (tide_cu_event)0)
-CALLABLE(cuStreamWaitEvent, 3020, (tide_cu_stream)0, (tide_cu_event)0, 0U)
-CALLABLE(cuStreamCreate, 2000, (tide_cu_stream *)0, 0U)
-CALLABLE(cuStreamDestroy, 4000, (tide_cu_stream)0)
-CALLABLE(cuStreamSynchronize, 2000, (tide_cu_stream)0)
-CALLABLE(cuStreamQuery, 2000, (tide_cu_stream)0)
-CALLABLE(cuStreamIsCapturing, 10000, (tide_cu_stream)0, (CUstreamCaptureStatus *)0)
-CALLABLE(cuStreamGetId, 12000, (tide_cu_stream)0, (unsigned long long *)0)
-CALLABLE(cuStreamGetCtx, 9020, (tide_cu_stream)0, (tide_cu_context *)0)
-CALLABLE(cuThreadExchangeStreamCaptureMode, 10010, (CUstreamCaptureMode *)0)
-CALLABLE(cuModuleLoadDataEx, 2010, (tide_cu_module *)0, (const void *)0, 0U, (CUjit_option *)0,
-         (void **)0)
-CALLABLE(cuModuleUnload, 2000, (tide_cu_module)0)
-CALLABLE(cuModuleGetFunction, 2000, (tide_cu_function *)0, (tide_cu_module)0, (const char *)0)
-CALLABLE(cuLaunchKernel, 4000, (tide_cu_function)0, 0U, 0U, 0U, 0U, 0U, 0U, 0U, (tide_cu_stream)0,
-         (void **)0, (void **)0)
-
-/* Every entry point we ask for, and the tests ask for, is declared at that version. */
-#define VERSION(name, version, arguments) \
-    _Static_assert(sizeof(PFN_##name##_v##version) != 0, #name);
-TIDE_CU_ENTRIES(VERSION)
-BESIDE_ENTRIES(VERSION)
+#define TIDE_X(name, version, arguments)                                                    \
+    _Static_assert(                                                                         \
+        __builtin_types_compatible_p(tide_cu_result(*) arguments, PFN_##name##_v##version), \
+        #name);
+TIDE_CU_ENTRIES(TIDE_X)
+BESIDE_ENTRIES(TIDE_X)
+#undef TIDE_X
 
 SAME(sizeof(uint64_t), sizeof(cuuint64_t));
 SAME(sizeof(int), sizeof(CUdriverProcAddressQueryResult));
@@ -290,12 +133,8 @@ static bool has_same_handles(void)
 
 int main(void)
 {
-    unsigned count = 0;
-    if (!has_same_handles())
-        return 1;
-#define COUNT(name, version, arguments) count += call_##name != NULL;
-    TIDE_CU_ENTRIES(COUNT)
-    printf("%u entry points are as CUDA %d.%d declares them\n", count, CUDA_VERSION / 1000,
-           CUDA_VERSION % 1000 / 10);
-    return count != 0 ? 0 : 1;
+#define TIDE_X(name, version, arguments) +1
+    printf("%d entry points are as CUDA %d.%d declares them\n", 0 TIDE_CU_ENTRIES(TIDE_X),
+           CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+    return has_same_handles() ? 0 : 1;
 }
