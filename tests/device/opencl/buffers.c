@@ -73,26 +73,6 @@ static void a_kernel_in_flight_keeps_what_it_reads(void **unused)
     bed_queue_end(queues[1]);
 }
 
-static void a_release_does_not_wait_for_the_device(void **unused)
-{
-    (void)unused;
-    tide_buffers *buffers = made();
-    void *data;
-    tide_buffer b = taken(buffers, 0, NULL, &data);
-    fill_words(NULL, data, 1);
-    tide_device_information before = bed_info();
-    for (int i = 0; i < 20; i++) {
-        launch_add(NULL, data, data, N, 1, LONG);
-        expect_ok(tide_buffer_release(buffers, b));
-        b = taken(buffers, 0, NULL, &data);
-    }
-    tide_device_information after = bed_info();
-    assert_int_equal(after.waits, before.waits);
-    assert_int_equal(after.allocations, before.allocations);
-    expect_ok(tide_buffer_release(buffers, b));
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
 static void pinned_memory_waits_until_its_copy_is_over(void **unused)
 {
     (void)unused;
@@ -122,39 +102,11 @@ static void pinned_memory_waits_until_its_copy_is_over(void **unused)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-static void pools_on_queues_share(void **unused)
-{
-    (void)unused;
-    tide_buffers *buffers = made();
-    void *queues[2] = {bed_queue(), bed_queue()};
-    tide_pool *pools[2];
-    for (int i = 0; i < 2; i++)
-        assert_non_null(pools[i] = tide_pool_create(
-                            &(tide_pool_options){.buffers = buffers, .stream = queues[i]}));
-    for (uint32_t round = 0; round < rounds(); round++) {
-        tide_pool *pool = pools[round % 2];
-        uint32_t *x = tide_acquire(pool, uint32_t, N);
-        assert_non_null(x);
-        fill_by_upload(pool, x, N, round);
-        expect_words(pool, x, N, round);
-        expect_ok(tide_pool_reset(pool));
-        tide_pool_trim(pool, TIDE_ALL_TYPES);
-    }
-    assert_int_equal(counted(buffers).misses, 1);
-    for (int i = 0; i < 2; i++)
-        expect_ok(tide_pool_destroy(pools[i]));
-    expect_ok(tide_buffers_destroy(buffers));
-    bed_queue_end(queues[0]);
-    bed_queue_end(queues[1]);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_in_flight_keeps_what_it_reads),
-        cmocka_unit_test(a_release_does_not_wait_for_the_device),
         cmocka_unit_test(pinned_memory_waits_until_its_copy_is_over),
-        cmocka_unit_test(pools_on_queues_share),
     };
     return BED_MAIN("opencl buffers", tests);
 }

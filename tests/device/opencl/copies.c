@@ -68,43 +68,6 @@ static void copies_within_the_device_keep_their_place_in_the_queue(void **unused
     end_pool(pool);
 }
 
-/* A ring of chunks in flight behind a slow kernel: nothing staged is overwritten. */
-static void many_uploads_in_flight_do_not_disturb_each_other(void **unused)
-{
-    (void)unused;
-    enum { ARRAYS = 40, WORDS = 300 };
-    tide_pool *pool = small_pool();
-    uint32_t *arrays[ARRAYS], *slow = tide_zeros(pool, uint32_t, 4096);
-    for (int i = 0; i < ARRAYS; i++)
-        arrays[i] = tide_acquire(pool, uint32_t, WORDS);
-    for (uint32_t round = 0; round < 5; round++) {
-        launch_add(NULL, slow, slow, 4096, 1, LONG);
-        for (uint32_t i = 0; i < ARRAYS; i++)
-            fill_by_upload(pool, arrays[i], WORDS, round + 100 * i);
-        for (uint32_t i = 0; i < ARRAYS; i++)
-            expect_words(pool, arrays[i], WORDS, round + 100 * i);
-    }
-    end_pool(pool);
-}
-
-static void an_upload_waits_only_when_the_ring_is_full(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = small_pool();
-    uint32_t *slow = tide_zeros(pool, uint32_t, 4096), *array = tide_acquire(pool, uint32_t, 1024);
-    expect_ok(tide_pool_wait(pool));
-    for (int i = 0; i < 20; i++)
-        launch_add(NULL, slow, slow, 4096, 1, 10 * LONG);
-    tide_device_information before = bed_info();
-    for (uint32_t i = 0; i < 4; i++)
-        fill_by_upload(pool, array, 1024, i); /* fills the four chunks */
-    assert_int_equal(bed_info().waits, before.waits);
-    fill_by_upload(pool, array, 1024, 4); /* the first chunk is still in flight */
-    assert_int_equal(bed_info().waits, before.waits + 1);
-    expect_words(pool, array, 1024, 4);
-    end_pool(pool);
-}
-
 static void bad_copies_are_refused(void **unused)
 {
     (void)unused;
@@ -208,25 +171,6 @@ static void frames_go_up_and_down(void **unused)
         }
         end_pool(pool);
     }
-}
-
-static void a_small_frame_is_one_transfer_from_the_host(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = bed_pool(NULL);
-    tide_part parts[PARTS];
-    frame_of(pool, parts, 1);
-    give_host(parts, 1);
-    expect_ok(tide_upload_frame(pool, parts, PARTS)); /* warm */
-    tide_device_information before = bed_info();
-    expect_ok(tide_upload_frame(pool, parts, PARTS));
-    tide_device_information after = bed_info();
-    /* One across, the others within the device where no helper unpacks. */
-    assert_true(after.copies - before.copies <= 1 + PARTS - 1);
-    assert_int_equal(after.waits, before.waits);
-    assert_int_equal(after.allocations, before.allocations);
-    take_host(parts);
-    end_pool(pool);
 }
 
 static void fills_and_hashes_are_the_hosts(void **unused)
@@ -369,12 +313,9 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size_and_place_arrives),
         cmocka_unit_test(copies_within_the_device_keep_their_place_in_the_queue),
-        cmocka_unit_test(many_uploads_in_flight_do_not_disturb_each_other),
-        cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
         cmocka_unit_test(bad_copies_are_refused),
         cmocka_unit_test(a_download_comes_after_declared_queues),
         cmocka_unit_test(frames_go_up_and_down),
-        cmocka_unit_test(a_small_frame_is_one_transfer_from_the_host),
         cmocka_unit_test(fills_and_hashes_are_the_hosts),
         cmocka_unit_test(hashes_tell_contents_apart),
         cmocka_unit_test(helpers_are_asked_first),

@@ -83,24 +83,6 @@ static void every_allocation_may_fail(void **unused)
     assert_int_equal(bed_info().allocations, bed_info().releases);
 }
 
-static void a_refused_array_leaves_the_others(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = bed_pool(NULL);
-    uint32_t *kept = tide_acquire(pool, uint32_t, 100);
-    fill_by_upload(pool, kept, 100, 1);
-    for_ever = true, fail_at = 1, asked = 0;
-    tide_os_fault = fail_nth;
-    assert_null(tide_acquire(pool, uint32_t, 100000));
-    tide_os_fault = NULL;
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    assert_non_null(strstr(tide_error_message(), "opencl:0"));
-    assert_int_equal(tide_pool_active(pool, TIDE_U32), 1);
-    expect_words(pool, kept, 100, 1);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static size_t refused_size;
 
 static bool fail_size(size_t bytes)
@@ -390,7 +372,6 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_refused_array_leaves_the_others),
         cmocka_unit_test(an_event_that_failed_is_over_and_no_success),
         cmocka_unit_test(an_array_that_fails_leaves_no_block),
         cmocka_unit_test(a_frame_needs_no_memory_on_the_device),

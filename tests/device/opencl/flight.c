@@ -149,56 +149,6 @@ static void a_declared_queue_keeps_what_it_reads(void **unused)
     bed_queue_end(own);
 }
 
-/* Declared outside, used by each scope inside: work goes to and fro between the queues. */
-static void a_declaration_holds_for_inner_scopes(void **unused)
-{
-    (void)unused;
-    void *other = bed_queue();
-    tide_pool *pool = bed_pool(NULL);
-    tide_mark mark = tide_checkpoint(pool);
-    expect_ok(tide_pool_use_on(pool, other));
-    uint32_t *results = tide_acquire(pool, uint32_t, N);
-    expect_ok(tide_pool_wait(pool));
-    for (uint32_t round = 0; round < rounds(); round++) {
-        {
-            TIDE_SCOPE_TYPES(pool, uint32_t);
-            uint32_t *a = tide_acquire(pool, uint32_t, N);
-            fill_by_upload(pool, a, N, round);
-            launch_add(other, results, a, N, 1, LONG);
-        }
-        {
-            TIDE_FRAME(pool, (uint32_t, b, N)); /* the same slot, written by the other queue now */
-            launch_add(other, b, results, N, 7, 0);
-        }
-        overwrite(pool, round);
-        expect_words(pool, results, N, round + 1);
-    }
-    expect_ok(tide_rewind(pool, mark));
-    expect_ok(tide_pool_destroy(pool));
-    bed_queue_end(other);
-}
-
-static void a_rewind_costs_one_event_for_a_declared_queue(void **unused)
-{
-    (void)unused;
-    void *other = bed_queue();
-    tide_pool *pool = bed_pool(NULL);
-    for (int i = 0; i < 32; i++)
-        assert_non_null(tide_acquire(pool, uint32_t, 100));
-    expect_ok(tide_pool_reset(pool));
-    tide_mark mark = tide_checkpoint(pool);
-    expect_ok(tide_pool_use_on(pool, other));
-    for (int i = 0; i < 32; i++)
-        assert_non_null(tide_acquire(pool, uint32_t, 100));
-    tide_device_information before = bed_info();
-    expect_ok(tide_rewind(pool, mark));
-    tide_device_information after = bed_info();
-    assert_int_equal(after.events - before.events, 1);
-    assert_int_equal(after.waits, before.waits);
-    expect_ok(tide_pool_destroy(pool));
-    bed_queue_end(other);
-}
-
 /* ---- which queue is which -------------------------------------------------------------------- */
 
 static void queues_that_order_nothing_are_refused(void **unused)
@@ -278,8 +228,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kernel_in_flight_keeps_what_it_reads),
         cmocka_unit_test(a_rewind_neither_waits_nor_calls_the_driver),
         cmocka_unit_test(a_declared_queue_keeps_what_it_reads),
-        cmocka_unit_test(a_declaration_holds_for_inner_scopes),
-        cmocka_unit_test(a_rewind_costs_one_event_for_a_declared_queue),
         cmocka_unit_test(queues_that_order_nothing_are_refused),
         cmocka_unit_test(a_queue_of_which_the_driver_does_not_tell_is_no_argument),
         cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),

@@ -135,114 +135,6 @@ static void half_precision_survives(void **unused)
 
 /* ---- scopes -------------------------------------------------------------------------------- */
 
-struct same_again {
-    void *first[4];
-    size_t rounds;
-    uint64_t driver_calls; /* since the first round */
-};
-
-static uint64_t memory_calls(void)
-{
-    tide_device_information info = bed_info();
-    return info.allocations + info.releases;
-}
-
-static void use_four(tide_pool *pool, void *state)
-{
-    struct same_again *s = state;
-    uint32_t seed = (uint32_t)s->rounds * 17;
-    void *now[4] = {tide_acquire(pool, uint32_t, 5000), tide_acquire(pool, uint32_t, 100),
-                    tide_acquire(pool, double, 77), tide_acquire(pool, int32_t, 9)};
-    for (int i = 0; i < 4; i++)
-        assert_non_null(now[i]);
-    if (s->rounds++ == 0)
-        memcpy(s->first, now, sizeof now);
-    else
-        assert_memory_equal(s->first, now, sizeof now);
-    if (s->rounds == 2)
-        s->driver_calls = memory_calls();
-    if (s->rounds > 2)
-        assert_int_equal(memory_calls(), s->driver_calls);
-    fill_by_upload(pool, now[0], 5000, seed);
-    launch_add(NULL, now[0], now[0], 5000, 5, 0);
-    launch_add(NULL, now[1], now[0], 100, 1, 0);
-    expect_words(pool, now[1], 100, seed + 6);
-    expect_words(pool, now[0], 5000, seed + 5);
-    CHECK_POOL(pool);
-}
-
-static void every_form_of_scope_gives_the_same_slots_again(void **unused)
-{
-    (void)unused;
-    EACH_FORM(f)
-    {
-        tide_pool *pool = bed_pool(NULL);
-        struct same_again s = {.rounds = 0};
-        form_run(f, pool, use_four, &s);
-        form_run(f, pool, use_four, &s);
-        form_repeat(f, pool, 3, use_four, &s);
-        assert_int_equal(s.rounds, 5);
-        assert_int_equal(tide_pool_depth(pool), 0);
-        assert_int_equal(tide_pool_active(pool, TIDE_U32), 0);
-        expect_ok(tide_pool_destroy(pool));
-    }
-}
-
-static void an_inner_scope_leaves_the_outer_arrays_alone(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = bed_pool(NULL);
-    tide_mark outer = tide_checkpoint(pool);
-    uint32_t *kept = tide_acquire(pool, uint32_t, 1000);
-    fill_by_upload(pool, kept, 1000, 1);
-    EACH_FORM(f)
-    {
-        struct same_again s = {.rounds = 0};
-        form_run(f, pool, use_four, &s);
-    }
-    expect_words(pool, kept, 1000, 1);
-    expect_ok(tide_rewind(pool, outer));
-    expect_ok(tide_pool_destroy(pool));
-}
-
-static void shrinking_and_growing_again_calls_no_driver(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = bed_pool(NULL);
-    uint32_t *first = tide_acquire(pool, uint32_t, 100000);
-    expect_ok(tide_pool_reset(pool));
-    uint64_t calls = memory_calls();
-    static const size_t sizes[] = {0, 1, 100000, 5, 99999};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        assert_ptr_equal(tide_acquire(pool, uint32_t, sizes[i]), first);
-        expect_ok(tide_pool_reset(pool));
-    }
-    assert_int_equal(memory_calls(), calls);
-    expect_ok(tide_pool_destroy(pool));
-}
-
-/* A slot that grows leaves the others where they are, with what they hold. */
-static void growing_one_slot_moves_no_other(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = bed_pool(NULL);
-    for (size_t n = 10; n < 3000000; n *= 3) {
-        uint32_t *grows = tide_acquire(pool, uint32_t, n),
-                 *stays = tide_acquire(pool, uint32_t, 100);
-        static uint32_t *stood;
-        if (n == 10)
-            fill_by_upload(pool, stood = stays, 100, 3);
-        assert_ptr_equal(stays, stood);
-        expect_words(pool, stays, 100, 3);
-        fill_by_upload(pool, grows, n, 4);
-        expect_words(pool, grows, n, 4);
-        expect_ok(tide_pool_reset(pool));
-    }
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
-    assert_int_equal(stats_of(pool).bytes_held, 0);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void host_and_device_scopes_nest_apart(void **unused)
 {
     (void)unused;
@@ -356,23 +248,6 @@ static void rewound_arrays_are_poisoned_at_check_level_1(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void a_disabled_pool_allocates_each_time(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = gpu, .disabled = true});
-    assert_non_null(pool);
-    for (size_t i = 0; i < scaled(200, 5); i++) {
-        TIDE_SCOPE_TYPES(pool, uint32_t);
-        uint32_t *a = tide_acquire(pool, uint32_t, 1000 + i), *b = tide_acquire(pool, uint32_t, 10);
-        fill_by_upload(pool, a, 1000, (uint32_t)i);
-        launch_add(NULL, b, a, 10, 1, 0);
-        expect_words(pool, b, 10, (uint32_t)i + 1);
-    }
-    assert_int_equal(stats_of(pool).bytes_held, 0);
-    assert_int_equal(stats_of(pool).allocations, stats_of(pool).releases);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void arrays_have_headers_of_the_device(void **unused)
 {
     (void)unused;
@@ -395,14 +270,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(arrays_start_with_any_value),
         cmocka_unit_test(the_last_word_of_bits_is_clean),
         cmocka_unit_test(half_precision_survives),
-        cmocka_unit_test(every_form_of_scope_gives_the_same_slots_again),
-        cmocka_unit_test(an_inner_scope_leaves_the_outer_arrays_alone),
-        cmocka_unit_test(shrinking_and_growing_again_calls_no_driver),
-        cmocka_unit_test(growing_one_slot_moves_no_other),
         cmocka_unit_test(host_and_device_scopes_nest_apart),
         cmocka_unit_test(memory_in_two_hands_never_overlaps),
         cmocka_unit_test(rewound_arrays_are_poisoned_at_check_level_1),
-        cmocka_unit_test(a_disabled_pool_allocates_each_time),
         cmocka_unit_test(arrays_have_headers_of_the_device),
     };
     return BED_MAIN("opencl pools", tests);
