@@ -87,16 +87,6 @@ static void what_is_attached_to_the_host_is_not_the_devices(void **unused)
     end_broken(&b);
 }
 
-static void no_device_without_it_gives_any(void **unused)
-{
-    (void)unused;
-    bench b = start_on(fake_no_managed);
-    tide_cu_address memory = 0;
-    fake_use_device(0);
-    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 64, TIDE_CU_ATTACH_GLOBAL), NOT_SUPPORTED);
-    end_broken(&b);
-}
-
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 static void host_and_device_use_the_same_bytes(void **unused)
@@ -290,7 +280,6 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_attached_to_the_host_is_not_the_devices),
-        cmocka_unit_test(no_device_without_it_gives_any),
         cmocka_unit_test(host_and_device_use_the_same_bytes),
         cmocka_unit_test(it_is_nobody_elses_before_its_work_is_over),
         cmocka_unit_test(zeros_are_written_on_the_stream),

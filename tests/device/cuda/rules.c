@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The fake driver enforces what a driver does: for each rule a caller that breaks it, and what it
  * gets. The calls are made as the library makes them, by its table of entry points. */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,8 +10,6 @@
 #include "support.h"
 
 #include "runtime/device/cuda/cuda.h"
-
-enum { UNSUPPORTED = 900, INVALIDATED = 901, IMPLICIT = 906, WRONG_THREAD = 908 };
 
 static tide_device *device;
 
@@ -47,29 +44,6 @@ static void use_stream_state(void)
     void *gone = fake_stream_create(0);
     fake_stream_destroy(gone);
     (void)tide_cu.cuStreamIsCapturing(gone, &state);
-}
-
-static void use_stream_number(void)
-{
-    unsigned long long number = 0;
-    void *gone = fake_stream_create(0);
-    fake_stream_destroy(gone);
-    (void)tide_cu.cuStreamGetId(gone, &number);
-}
-
-static void use_stream_context(void)
-{
-    tide_cu_context context = NULL;
-    void *gone = fake_stream_create(0);
-    fake_stream_destroy(gone);
-    (void)tide_cu.cuStreamGetCtx(gone, &context);
-}
-
-static void use_stream_again(void)
-{
-    void *gone = fake_stream_create(0);
-    fake_stream_destroy(gone);
-    fake_stream_destroy(gone);
 }
 
 static void use_event(void)
@@ -116,49 +90,11 @@ static void a_handle_that_is_gone_faults(void **state)
     (void)state;
     assert_false(faults(nothing));
     assert_true(faults(use_stream_state));
-    assert_true(faults(use_stream_number));
-    assert_true(faults(use_stream_context));
-    assert_true(faults(use_stream_again));
     assert_true(faults(use_event));
     assert_true(faults(use_pool));
 }
 
-static void the_child_of_a_fork_has_no_driver(void **state)
-{
-    (void)state;
-    int status = 0, count = 0;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(tide_cu.cuDeviceGetCount(&count));
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(WEXITSTATUS(status), 3);
-}
-
-/* ---- captures ------------------------------------------------------------------------------- */
-
 static tide_cu_pool pool;
-static tide_cu_address plain;
-static void *pinned;
-
-static tide_cu_result take_pinned(void)
-{
-    return tide_cu.cuMemHostAlloc(&pinned, 64, 0);
-}
-
-static tide_cu_result give_pinned(void)
-{
-    return tide_cu.cuMemFreeHost(pinned);
-}
-
-static tide_cu_result take_plain(void)
-{
-    return tide_cu.cuMemAlloc(&plain, 512);
-}
-
-static tide_cu_result give_plain(void)
-{
-    return tide_cu.cuMemFree(plain);
-}
 
 static tide_cu_result make_pool(void)
 {
@@ -189,40 +125,7 @@ static void only_blocking_streams_are_ordered_with_the_legacy_stream(void **stat
     fake_stream_destroy(other);
 }
 
-static void *ask_own(void *out)
-{
-    fake_use_device(0);
-    (void)tide_cu.cuStreamGetId((tide_cu_stream)TIDE_CU_STREAM_PER_THREAD, out);
-    return NULL;
-}
-
-static void each_thread_has_a_default_stream(void **state)
-{
-    (void)state;
-    unsigned long long here = 0, again = 0, there = 0;
-    pthread_t thread;
-    ask_own(&here);
-    ask_own(&again);
-    assert_int_equal(pthread_create(&thread, NULL, ask_own, &there), 0);
-    pthread_join(thread, NULL);
-    assert_int_equal(here, again);
-    assert_int_not_equal(here, there);
-}
-
 /* ---- memory --------------------------------------------------------------------------------- */
-
-static void fills_need_aligned_addresses(void **state)
-{
-    (void)state;
-    tide_cu_address memory = 0;
-    assert_int_equal(make_pool(), 0);
-    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&memory, 512, pool, NULL), 0);
-    expect_ok(tide_cu.cuMemsetD32Async(memory + 4, 0, 1, NULL));
-    assert_int_equal(tide_cu.cuMemsetD32Async(memory + 2, 0, 1, NULL), TIDE_CU_INVALID_VALUE);
-    assert_int_equal(tide_cu.cuMemsetD16Async(memory + 1, 0, 1, NULL), TIDE_CU_INVALID_VALUE);
-    assert_int_equal(tide_cu.cuMemsetD2D32Async(memory, 6, 0, 1, 2, NULL), TIDE_CU_INVALID_VALUE);
-    expect_ok(tide_cu.cuMemsetD8Async(memory + 1, 0, 1, NULL));
-}
 
 /* What one stream gave back is another's when it is over there. */
 static void freed_memory_is_not_free_for_another_stream_at_once(void **state)
@@ -294,57 +197,14 @@ static void a_pool_keeps_what_is_given_back(void **state)
     fake_stream_destroy(stream);
 }
 
-static void a_device_without_memory_pools_makes_none(void **state)
-{
-    (void)state;
-    int pools = 1;
-    fake_no_pools();
-    assert_int_equal(make_pool(), 801);
-    expect_ok(tide_cu.cuDeviceGetAttribute(&pools, TIDE_CU_DEVICE_POOLS_SUPPORTED, 0));
-    assert_int_equal(pools, 0);
-}
-
-/* The driver knows its own memory, from the first byte to the last, and no other. */
-/* Of the address: the type of the memory there, and how many bytes it has. */
-static unsigned type_at(tide_cu_address at, size_t *bytes)
-{
-    unsigned type = 9;
-    int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_RANGE_BYTES};
-    void *answers[] = {&type, bytes};
-    expect_ok(tide_cu.cuPointerGetAttributes(2, asked, answers, at));
-    return type;
-}
-
-static void pointers_are_known_as_what_they_are(void **state)
-{
-    (void)state;
-    size_t bytes = 0;
-    int local = 0;
-    assert_int_equal(take_pinned(), 0);
-    const tide_cu_address at = (tide_cu_address)(uintptr_t)pinned;
-    assert_int_equal(type_at(at + 63, &bytes), TIDE_CU_MEMORY_HOST);
-    assert_int_equal(bytes, 64);
-    assert_int_equal(type_at(at + 64, &bytes), 0);
-    assert_int_equal(type_at((tide_cu_address)(uintptr_t)&local, &bytes), 0);
-    expect_ok(give_pinned());
-    expect_ok(take_plain());
-    assert_int_equal(type_at(plain, &bytes), 2);
-    expect_ok(give_plain());
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_handle_that_is_gone_faults),
-        TEST(the_child_of_a_fork_has_no_driver),
         TEST(only_blocking_streams_are_ordered_with_the_legacy_stream),
-        TEST(each_thread_has_a_default_stream),
-        TEST(fills_need_aligned_addresses),
         TEST(freed_memory_is_not_free_for_another_stream_at_once),
         TEST(plain_memory_is_free_at_once),
         TEST(a_pool_keeps_what_is_given_back),
-        TEST(a_device_without_memory_pools_makes_none),
-        TEST(pointers_are_known_as_what_they_are),
     };
     return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
 }
