@@ -38,6 +38,16 @@ def test_the_package_has_the_library_beside_it():
     assert not stager.exists() or os.access(stager, os.X_OK)
 
 
+def test_the_wheel_wants_no_younger_c_library_than_this_machine_has():
+    pytest.importorskip("auditwheel", reason="pip could not get auditwheel")
+    [wheel] = (pathlib.Path(sys.prefix).parent / "wheel").glob("*.whl")
+    shown = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    tag = re.search(r"manylinux_2_(\d+)_", shown.stdout)
+    assert tag, shown.stdout
+    assert int(tag[1]) <= int(os.confstr("CS_GNU_LIBC_VERSION").split(".")[1])
+
+
 def words_of(name, thing):
     """Its documentation, without the signature that stands before it in what nanobind makes."""
     text = thing.__doc__ or ""
