@@ -41,8 +41,10 @@ typedef struct tide_site_information {
     uint32_t type_count;              /* of the plan in force                                     */
     tide_type types[TIDE_SITE_TYPES]; /* the first of these; keys from TIDE_KEY_FIRST on      */
     uint64_t uses;                    /* in all, counted; never below `samples`                   */
-    bool uses_counted;   /* else `uses` is the least there were: of dispatches, which no pool
-                                sees, and of sites beyond the first 4 095                */
+    bool uses_counted;   /* else `uses` is the least there were: of sites beyond the first 4 095,
+                                for each pool has room for so many counts, and of dispatches, which
+                                have no pool: a count of the site's own would cost a dispatch more
+                                than 0.3 ns, or be one that threads fight for            */
     uint64_t samples;    /* uses seen by the profiler                                */
     uint64_t misses;     /* uses whose guard failed, of all plans                    */
     uint64_t runs;       /* uses of compiled code, as far as it was compiled to count */
