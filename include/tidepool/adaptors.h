@@ -84,6 +84,17 @@ typedef struct tide_torch_statistics {
 /* What PyTorch and CuPy hold on the device, and what is cached for them. Opens the device. */
 TIDE_API tide_status tide_torch_stats(int device, tide_torch_statistics *out);
 
+typedef struct tide_torch_block {
+    void *data;
+    size_t bytes;
+    bool live;            /* or cached */
+    tide_torch_pool pool; /* of graphs, or zeros */
+} tide_torch_block;
+
+/* The same block by block, in no order, of 64 pools of graphs at most: the first `room` of `*count`. */
+TIDE_API tide_status tide_torch_blocks(int device, tide_torch_block *out, size_t room,
+                                       size_t *count);
+
 /* CuPy's. The first argument is the stream on which the memory will be used, which CuPy hands on
  * from the constructor; NULL: the legacy default stream. */
 TIDE_API void *tide_cupy_malloc(void *stream, size_t size, int device);

@@ -254,6 +254,11 @@ typedef struct tide_buffers_statistics {
 TIDE_API tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *out,
                                         tide_bucket_statistics *buckets, size_t room);
 
+/* Calls `each` for all memory that it has now, live and cached, in no order. It calls nothing of the
+ * library. TIDE_ERROR_ARGUMENT for NULLs. */
+typedef void (*tide_buffer_function)(void *user, void *data, size_t bytes, bool live);
+TIDE_API tide_status tide_buffer_each(tide_buffers *buffers, tide_buffer_function each, void *user);
+
 /* Prints the same for a person. */
 TIDE_API tide_status tide_buffers_print(tide_buffers *buffers, FILE *out);
 

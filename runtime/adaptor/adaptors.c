@@ -187,6 +187,15 @@ tide_status tide_torch_stats(int device, tide_torch_statistics *out)
     return of != NULL ? tide_graph_stats(of, out) : tide_error_status();
 }
 
+tide_status tide_torch_blocks(int device, tide_torch_block *out, size_t room, size_t *count)
+{
+    const char *call = "tide_torch_blocks";
+    if (count == NULL || (out == NULL && room != 0))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    tide_adaptor *of = adaptor_ready(device, call);
+    return of != NULL ? tide_graph_blocks(of, out, room, count) : tide_error_status();
+}
+
 void *tide_cupy_malloc(void *stream, size_t size, int device)
 {
     return adaptor_malloc(size, device, stream, "tide_cupy_malloc");

@@ -8,6 +8,8 @@
 #include "runtime/base/os.h"
 #include "runtime/device/device.h"
 
+enum { POOLS = 64 }; /* looked at for figures */
+
 /* A capture that is under way. */
 typedef struct tide_graph_begun {
     struct tide_graph_begun *next;
@@ -294,24 +296,60 @@ static tide_status graph_add_stats(tide_buffers *buffers, bool graph, tide_torch
     return TIDE_OK;
 }
 
-tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out)
+/* Holds pools of graphs, as many as there is room for; how many there are. */
+static size_t graph_hold_pools(tide_adaptor *of, tide_graph_pool **pools)
 {
-    *out = (tide_torch_statistics){0};
-    TIDE_FORWARD(graph_add_stats(of->buffers, false, out));
-    tide_lock_take(&graph_lock);
-    tide_graph_pool *pools[64];
     size_t count = 0;
-    for (tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next) {
-        out->pools++;
-        if (count < sizeof pools / sizeof *pools) {
-            pool->held++;
-            pools[count++] = pool;
-        }
+    tide_lock_take(&graph_lock);
+    for (tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next, count++) {
+        if (count >= POOLS)
+            continue;
+        pool->held++;
+        pools[count] = pool;
     }
     tide_lock_let_go(&graph_lock);
-    for (size_t i = 0; i < count; i++) {
+    return count;
+}
+
+tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out)
+{
+    tide_graph_pool *pools[POOLS];
+    *out = (tide_torch_statistics){0};
+    TIDE_FORWARD(graph_add_stats(of->buffers, false, out));
+    out->pools = graph_hold_pools(of, pools);
+    for (size_t i = 0; i < out->pools && i < POOLS; i++) {
         (void)graph_add_stats(pools[i]->buffers, true, out);
         tide_graph_pool_let_go(of, pools[i]);
     }
+    return TIDE_OK;
+}
+
+typedef struct graph_blocks {
+    tide_torch_block *out;
+    size_t room, count;
+    tide_torch_pool pool;
+} graph_blocks;
+
+static void graph_add_block(void *user, void *data, size_t bytes, bool live)
+{
+    graph_blocks *blocks = user;
+    if (blocks->count < blocks->room)
+        blocks->out[blocks->count] =
+            (tide_torch_block){.data = data, .bytes = bytes, .live = live, .pool = blocks->pool};
+    blocks->count++;
+}
+
+tide_status tide_graph_blocks(tide_adaptor *of, tide_torch_block *out, size_t room, size_t *count)
+{
+    tide_graph_pool *pools[POOLS];
+    graph_blocks blocks = {.out = out, .room = room};
+    TIDE_FORWARD(tide_buffer_each(of->buffers, graph_add_block, &blocks));
+    size_t held = graph_hold_pools(of, pools);
+    for (size_t i = 0; i < held && i < POOLS; i++) {
+        blocks.pool = pools[i]->id;
+        (void)tide_buffer_each(pools[i]->buffers, graph_add_block, &blocks);
+        tide_graph_pool_let_go(of, pools[i]);
+    }
+    *count = blocks.count;
     return TIDE_OK;
 }

@@ -62,5 +62,6 @@ static inline bool tide_graph_follow_recorded(tide_adaptor *of, const void *data
 }
 
 tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out);
+tide_status tide_graph_blocks(tide_adaptor *of, tide_torch_block *out, size_t room, size_t *count);
 
 #endif

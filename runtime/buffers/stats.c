@@ -101,6 +101,22 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
     return TIDE_OK;
 }
 
+tide_status tide_buffer_each(tide_buffers *buffers, tide_buffer_function each, void *user)
+{
+    if (buffers == NULL || each == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffer_each", "the %s NULL",
+                         buffers == NULL ? "buffers are" : "function is");
+    tide_lock_take(&buffers->mutex);
+    for (uint32_t slot = 0; slot < buffers->record_count; slot++) {
+        const tide_buffer_record *record = tide_handle_at(buffers, slot);
+        void *data = __atomic_load_n(&record->data, __ATOMIC_RELAXED);
+        if (data != NULL)
+            each(user, data, tide_handle_bytes(record), tide_handle_live(record));
+    }
+    tide_lock_let_go(&buffers->mutex);
+    return TIDE_OK;
+}
+
 /* ---- a page --------------------------------------------------------------------------------- */
 
 static void stats_print_bytes(FILE *out, size_t bytes)

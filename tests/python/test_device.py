@@ -4,6 +4,8 @@ for neither PyTorch nor CuPy computes without a GPU."""
 import ctypes
 import gc
 import os
+import pathlib
+import pickle
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ import pytest
 
 import tidepool
 import tidepool.cupy
+import tidepool.torch
 
 DRIVER = os.environ.get("TIDEPOOL_CUDA_DRIVER")
 if not DRIVER:
@@ -273,6 +276,31 @@ def test_a_pair_of_cupys_runs_no_python_of_ours(monkeypatch, stream, own_stream)
     assert len(made) == 1 and ours == []
     asked = 20 if own_stream else 0
     assert calls() == calls("cuStreamIsCapturing") == asked
+
+
+# ---- PyTorch's memory viewer ----
+
+
+def test_a_snapshot_has_what_is_live_and_cached(tmp_path):
+    """In the form that the viewer reads: blocks that fill their segments, and a trace that ends with them."""
+    library = ctypes.CDLL(str(pathlib.Path(tidepool.__file__).with_name("libtidepool.so.0")))
+    library.tide_torch_malloc.restype = ctypes.c_void_p
+    live, cached = (library.tide_torch_malloc(ctypes.c_ssize_t(size), 0, None) for size in (1 << 20, 3 << 20))
+    library.tide_torch_free(ctypes.c_void_p(cached), ctypes.c_ssize_t(3 << 20), 0, None)
+    tidepool.torch.snapshot(tmp_path / "snapshot.pickle")
+    library.tide_torch_free(ctypes.c_void_p(live), ctypes.c_ssize_t(1 << 20), 0, None)
+    with open(tmp_path / "snapshot.pickle", "rb") as file:
+        shot = pickle.load(file)
+    found = {segment["address"]: segment for segment in shot["segments"]}
+    assert found[live]["total_size"] == 1 << 20 and found[live]["allocated_size"] == 1 << 20
+    assert found[cached]["total_size"] == 3 << 20 and found[cached]["allocated_size"] == 0
+    for segment in shot["segments"]:
+        assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
+        assert segment["segment_pool_id"] == (0, 0)
+    actions = [(event["action"], event["addr"]) for event in shot["device_traces"][0]]
+    assert ("alloc", live) in actions and ("alloc", cached) not in actions and ("segment_alloc", cached) in actions
+    stats = tidepool.torch.stats()
+    assert sum(segment["total_size"] for segment in shot["segments"]) == stats["bytes_live"] + stats["bytes_cached"]
 
 
 # ---- lifetimes ----

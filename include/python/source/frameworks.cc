@@ -92,11 +92,29 @@ static nb::dict torch_stats(int device)
     return out;
 }
 
+/* (address, bytes, live, pool) of each. */
+static nb::list torch_blocks(int device)
+{
+    size_t count = 0;
+    std::vector<tide_torch_block> blocks;
+    do {
+        blocks.resize(count + 64);
+        check(tide_torch_blocks(device, blocks.data(), blocks.size(), &count));
+    } while (count > blocks.size());
+    nb::list out = make_list();
+    for (size_t i = 0; i < count; i++)
+        out.append(nb::make_tuple(reinterpret_cast<uintptr_t>(blocks[i].data), blocks[i].bytes,
+                                  blocks[i].live,
+                                  nb::make_tuple(blocks[i].pool.first, blocks[i].pool.second)));
+    return out;
+}
+
 void bind_frameworks(nb::module_ &m)
 {
     m.def("cupy_functions", &cupy_functions);
     m.def("cupy_allocator", &cupy_allocator);
     m.def("torch_told", &tide_torch_told);
+    m.def("torch_blocks", &torch_blocks, nb::arg("device") = 0);
     m.def("torch_stats", &torch_stats, nb::arg("device") = 0);
 }
 

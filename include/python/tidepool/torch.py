@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
+import pickle
 from typing import Any
 
 from . import _core
 
-__all__ = ["allocator", "stats"]
+__all__ = ["allocator", "snapshot", "stats"]
 
 
 def allocator() -> Any:
@@ -49,3 +51,26 @@ def stats(device: int = 0) -> dict[str, int]:
     `graph_pools` of captured graphs; allocations that were cached, `hits`, and that were not, `misses`.
     """
     return _core.torch_stats(device)
+
+
+def snapshot(path: str | os.PathLike[str], device: int = 0) -> None:
+    """Writes what PyTorch and CuPy hold on the device now, and what is cached, for PyTorch's memory viewer
+    (pytorch.org/memory_viz), as `torch.cuda.memory._dump_snapshot` does for PyTorch's own allocator.
+
+    Each allocation is a segment of one block, live or inactive, with its graph's pool. There is no history and there
+    are no stacks: the trace has everything appear at once, so its timeline ends with what there is.
+    """
+    segments: list[dict[str, Any]] = []
+    trace: list[dict[str, Any]] = []
+    for address, size, live, pool in sorted(_core.torch_blocks(device)):
+        used = size if live else 0
+        block = {"address": address, "size": size, "requested_size": used, "frames": [],
+                 "state": "active_allocated" if live else "inactive"}
+        segments.append({"device": device, "address": address, "total_size": size, "allocated_size": used,
+                         "active_size": used, "requested_size": used, "stream": 0, "segment_type": "large",
+                         "segment_pool_id": pool, "is_expandable": False, "frames": [], "blocks": [block]})
+        for action in ("segment_alloc", "alloc")[:1 + live]:
+            trace.append({"action": action, "addr": address, "size": size, "stream": 0, "time_us": 0, "frames": []})
+    with open(path, "wb") as file:
+        pickle.dump({"segments": segments, "device_traces": [[] for _ in range(device)] + [trace],
+                     "allocator_settings": {}}, file)

@@ -148,6 +148,20 @@ static void *capture_a_graph(void *stream, tide_torch_pool pool, uint8_t value, 
     return graph;
 }
 
+/* Bytes of the pool, of its blocks one by one. */
+static size_t bytes_of_pool(tide_torch_pool pool)
+{
+    tide_torch_block blocks[256];
+    size_t count, bytes = 0;
+    expect_ok(tide_torch_blocks(0, blocks, 256, &count));
+    assert_in_range(count, 1, 256);
+    for (size_t i = 0; i < count; i++)
+        bytes += blocks[i].pool.first == pool.first && blocks[i].pool.second == pool.second
+                     ? blocks[i].bytes
+                     : 0;
+    return bytes;
+}
+
 /* No tensor made beside the graphs is spoiled by their launches; graphs of one pool share memory. */
 static void a_graphs_memory_stays_its_pools_until_that_is_released(void **unused)
 {
@@ -176,6 +190,8 @@ static void a_graphs_memory_stays_its_pools_until_that_is_released(void **unused
     expect_ok(tide_torch_stats(0, &now));
     assert_int_equal(now.pools, 1);
     assert_int_equal(now.bytes_graphs, BYTES);
+    assert_int_equal(bytes_of_pool(pool), BYTES);
+    expect_status(tide_torch_blocks(0, NULL, 1, NULL), TIDE_ERROR_ARGUMENT);
     for (size_t i = 0; i < TENSORS; i++) {
         expect(stream, tensors[i], BYTES, (uint8_t)(100 + i));
         tide_torch_free(tensors[i], BYTES, 0, stream);
