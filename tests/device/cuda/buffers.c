@@ -117,40 +117,6 @@ static void another_stream_waits_and_the_host_does_not(void **state)
     }
 }
 
-/* Buffers held, released and acquired on four streams at random; the hazard check looks on. */
-static void whatever_the_streams_nothing_overlaps(void **state)
-{
-    (void)state;
-    enum { STREAMS = 4, HELD = 6, STEPS = 200 };
-    for (uint32_t seed = 1; seed < 20; seed++) {
-        scene s = begin(seed);
-        void *streams[STREAMS], *data[HELD] = {0}, *on[HELD];
-        tide_buffer held[HELD];
-        rng random = {seed};
-        for (int i = 0; i < STREAMS; i++)
-            streams[i] = fake_stream_create(0);
-        for (int step = 0; step < STEPS; step++) {
-            size_t i = rng_below(&random, HELD);
-            if (data[i] != NULL) {
-                expect(on[i], data[i], BYTES, (uint8_t)i);
-                expect_ok(tide_buffer_release_on(s.buffers, held[i], on[i]));
-                data[i] = NULL;
-                continue;
-            }
-            on[i] = streams[rng_below(&random, STREAMS)];
-            held[i] = take(&s, 0, on[i], &data[i]);
-            put(on[i], data[i], BYTES, (uint8_t)i);
-        }
-        for (int i = 0; i < HELD; i++)
-            if (data[i] != NULL)
-                expect_ok(tide_buffer_release_on(s.buffers, held[i], on[i]));
-        expect_order();
-        end(&s);
-        for (int i = 0; i < STREAMS; i++)
-            fake_stream_destroy(streams[i]);
-    }
-}
-
 static void memory_goes_back_in_order_whoever_gives_it_back(void **state)
 {
     (void)state;
@@ -169,24 +135,6 @@ static void memory_goes_back_in_order_whoever_gives_it_back(void **state)
         fake_count_anew();
         assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, full ? 16 : 20);
         assert_int_equal(waits(), 0);
-        expect_order();
-        end(&s);
-    }
-}
-
-/* Host memory goes back at once, in no stream's order. */
-static void memory_that_the_host_sees_is_not_given_back_in_use(void **state)
-{
-    (void)state;
-    for (uint32_t seed = 0; seed < 10; seed++) {
-        scene s = begin(seed);
-        void *data;
-        s.b.device->integrated = true;
-        tide_buffer b = take(&s, 0, s.b.stream, &data);
-        delay(&s, data);
-        fake_fail("cuEventRecord", 1, 2, false);
-        expect_ok(tide_buffer_release(s.buffers, b));
-        assert_int_equal(stats_of(&s).dropped, 1);
         expect_order();
         end(&s);
     }
@@ -283,25 +231,6 @@ static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
     assert_int_equal(stats_of(&s).hits, 1);
     expect(s.b.stream, data, BYTES, 2);
     expect_ok(tide_buffer_release(s.buffers, b));
-    end(&s);
-}
-
-/* It is the host's, whatever kind it was asked for as: no stream gives it back. */
-static void what_an_integrated_device_uses_is_not_trimmed(void **state)
-{
-    (void)state;
-    scene s = begin(5);
-    void *data;
-    s.b.device->integrated = true;
-    tide_buffer b = take(&s, 0, s.b.stream, &data);
-    delay(&s, data);
-    expect_ok(tide_buffer_release(s.buffers, b));
-    fake_count_anew();
-    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 0);
-    assert_int_equal(waits(), 0);
-    assert_true(fake_pending() > 0);
-    fake_synchronise(s.b.stream);
-    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 1);
     end(&s);
 }
 
@@ -420,14 +349,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_stream_needs_no_event_and_no_wait),
         cmocka_unit_test(another_stream_waits_and_the_host_does_not),
-        cmocka_unit_test(whatever_the_streams_nothing_overlaps),
         cmocka_unit_test(memory_goes_back_in_order_whoever_gives_it_back),
-        cmocka_unit_test(memory_that_the_host_sees_is_not_given_back_in_use),
         cmocka_unit_test(out_of_memory_gives_the_cache_back_and_asks_again),
         cmocka_unit_test(pinned_memory_is_not_handed_out_while_the_device_uses_it),
         cmocka_unit_test(pinned_memory_that_is_in_use_is_not_trimmed),
         cmocka_unit_test(an_integrated_device_gets_memory_that_the_host_sees),
-        cmocka_unit_test(what_an_integrated_device_uses_is_not_trimmed),
         cmocka_unit_test(a_capture_follows_no_other_stream),
         cmocka_unit_test(a_lost_device_is_left_in_peace),
         cmocka_unit_test(one_shared_instance_for_each_device),

@@ -50,31 +50,6 @@ static uint32_t *some_words(const bench *b)
     return words;
 }
 
-static void expect_words(const bench *b, const uint32_t *words, uint32_t value)
-{
-    uint32_t got[COUNT];
-    expect_ok(tide_download(b->pool, got, words, sizeof got));
-    for (int i = 0; i < COUNT; i++)
-        assert_int_equal(got[i], value);
-}
-
-static void kernels_run_in_the_order_of_their_stream(void **unused)
-{
-    (void)unused;
-    for (uint32_t seed = 1; seed < 50; seed++) {
-        bench b = start_sm90(seed);
-        void *module, *kernel = load_kernel(&b, "add", &module);
-        uint32_t *words = some_words(&b);
-        for (uint32_t i = 0; i < 5; i++)
-            launch_add(&b, b.stream, kernel, words, i);
-        b.device->methods->unload(b.device, module); /* some are still queued */
-        expect_words(&b, words, 110);
-        assert_int_equal(fake_kernel_runs("add"), 5);
-        assert_int_equal(fake_kernel_runs("stray"), 0);
-        bench_end(&b);
-    }
-}
-
 /* Whatever the order that a run takes, and which of the two came first. */
 static void what_is_not_ordered_is_reported(void **unused)
 {
@@ -98,46 +73,6 @@ static void what_is_not_ordered_is_reported(void **unused)
         fake_stream_destroy(other);
         fake_stream_destroy(b.stream);
     }
-}
-
-static void neighbours_are_no_hazard(void **unused)
-{
-    (void)unused;
-    for (uint32_t seed = 1; seed < 50; seed++) {
-        bench b = start_sm90(seed);
-        void *module, *kernel = load_kernel(&b, "add", &module), *other = fake_stream_create(0);
-        uint32_t *words = tide_fill(b.pool, uint32_t, 2 * COUNT, 7);
-        fake_order(b.stream, other);
-        launch_add(&b, b.stream, kernel, words, 1);
-        launch_add(&b, other, kernel, words + COUNT, 2);
-        fake_order(other, b.stream);
-        expect_words(&b, words, 8);
-        expect_words(&b, words + COUNT, 9);
-        b.device->methods->unload(b.device, module);
-        bench_end(&b);
-        fake_stream_destroy(other);
-    }
-}
-
-static void graphs_replay_kernels(void **unused)
-{
-    (void)unused;
-    bench b = start_sm90(3);
-    void *module, *kernel = load_kernel(&b, "add", &module), *graph;
-    uint32_t *words = some_words(&b);
-    fake_synchronise(b.stream);
-    fake_capture_begin(b.stream);
-    launch_add(&b, b.stream, kernel, words, 1);
-    launch_add(&b, b.stream, kernel, words, 2);
-    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
-    assert_int_equal(fake_kernel_runs("add"), 0);
-    for (int i = 0; i < 4; i++)
-        fake_graph_launch(graph, b.stream);
-    expect_words(&b, words, 112);
-    assert_int_equal(fake_kernel_runs("add"), 8);
-    fake_graph_destroy(graph);
-    b.device->methods->unload(b.device, module);
-    bench_end(&b);
 }
 
 static void a_fault_loses_the_device(void **unused)
@@ -172,10 +107,7 @@ static void what_cannot_run_is_refused(void **unused)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_run_in_the_order_of_their_stream),
         cmocka_unit_test(what_is_not_ordered_is_reported),
-        cmocka_unit_test(neighbours_are_no_hazard),
-        cmocka_unit_test(graphs_replay_kernels),
         cmocka_unit_test(what_cannot_run_is_refused),
         cmocka_unit_test(a_fault_loses_the_device), /* the last: it stays lost */
     };

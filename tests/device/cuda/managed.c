@@ -12,15 +12,14 @@
 #include "runtime/device/cuda/cuda.h"
 #include "support.h"
 
-enum { BYTES = 10000, NOT_SUPPORTED = 801, UNSUPPORTED = 900, ATTACH_HOST = 2 };
+enum { BYTES = 10000 };
 
 /* A driver that may have no managed memory, or none that is used concurrently. */
-static bench start_on(void (*limit)(void))
+static bench start_on(unsigned without)
 {
     fake_reset(2, 5);
     tide_cuda_driver_set(FAKE_CUDA);
-    if (limit != NULL)
-        limit();
+    fake_without(without);
     bench b = {.device = tide_device_open("cuda:0")};
     assert_non_null(b.device);
     b.stream = fake_stream_create(0);
@@ -56,43 +55,12 @@ static bool host_is_shut_out(volatile uint8_t *at)
 
 /* ---- the driver's rules --------------------------------------------------------------------- */
 
-/* After rules were broken on purpose. */
-static void end_broken(bench *b)
-{
-    fake_synchronise_all();
-    fake_use_device(-1);
-    expect_ok(tide_pool_destroy(b->pool));
-    expect_ok(tide_device_close(b->device));
-    fake_stream_destroy(b->stream);
-}
-
-static void what_is_attached_to_the_host_is_not_the_devices(void **unused)
-{
-    (void)unused;
-    bench b = start_on(fake_not_concurrent);
-    tide_cu_address memory = 0, to_host = 0;
-    fake_use_device(0);
-    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 64, 0), TIDE_CU_INVALID_VALUE);
-    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 0, TIDE_CU_ATTACH_GLOBAL),
-                     TIDE_CU_INVALID_VALUE);
-    expect_ok(tide_cu.cuMemAllocManaged(&memory, 64, TIDE_CU_ATTACH_GLOBAL));
-    expect_ok(tide_cu.cuMemAllocManaged(&to_host, 64, ATTACH_HOST));
-    expect_ok(tide_cu.cuMemsetD8Async(memory, 1, 64, b.stream));
-    expect_order();
-    expect_ok(tide_cu.cuMemsetD8Async(to_host, 1, 64, b.stream));
-    assert_non_null(strstr(fake_violation(), "attached to the host"));
-    fake_synchronise_all();
-    expect_ok(tide_cu.cuMemFree(memory));
-    expect_ok(tide_cu.cuMemFree(to_host));
-    end_broken(&b);
-}
-
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 static void host_and_device_use_the_same_bytes(void **unused)
 {
     (void)unused;
-    bench b = start_on(NULL);
+    bench b = start_on(0);
     assert_true(info_of(b.device).managed && info_of(b.device).concurrent);
     tide_buffers *buffers = managed_on(&b);
     tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
@@ -150,7 +118,7 @@ static void run_nothing(const void *arguments)
 static void zeros_are_written_on_the_stream(void **unused)
 {
     (void)unused;
-    bench b = start_on(fake_not_concurrent);
+    bench b = start_on(FAKE_CONCURRENT);
     tide_buffers *buffers = managed_on(&b);
     fake_launch(b.stream, run_nothing, NULL, 0, NULL, 0); /* the device works */
     fake_count_anew();
@@ -170,7 +138,7 @@ static void zeros_are_written_on_the_stream(void **unused)
 static void without_concurrent_access_the_host_waits_for_the_device(void **unused)
 {
     (void)unused;
-    bench b = start_on(fake_not_concurrent);
+    bench b = start_on(FAKE_CONCURRENT);
     assert_true(info_of(b.device).managed && !info_of(b.device).concurrent);
     tide_buffers *buffers = managed_on(&b);
     tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
@@ -196,7 +164,7 @@ static void without_concurrent_access_the_host_waits_for_the_device(void **unuse
 static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
 {
     (void)unused;
-    bench b = start_on(NULL);
+    bench b = start_on(0);
     tide_buffers *buffers = managed_on(&b);
     tide_pool *pool = tide_pool_create(
         &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
@@ -216,28 +184,12 @@ static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
     bench_end(&b);
 }
 
-static void a_device_shares_one_instance_of_it(void **unused)
-{
-    (void)unused;
-    bench b = start_on(NULL);
-    tide_buffers *one = tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED);
-    assert_non_null(one);
-    assert_ptr_equal(tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED), one);
-    tide_buffer buffer = tide_buffer_acquire_ready(one, BYTES, TIDE_BUFFER_MANAGED);
-    assert_int_equal(fake_calls("cuStreamSynchronize"), 0); /* nothing used it */
-    *(uint8_t *)tide_buffer_pointer(one, buffer) = 1;
-    expect_ok(tide_buffer_release_idle(one, buffer));
-    expect_ok(tide_buffers_destroy(one));
-    expect_ok(tide_buffers_destroy(one));
-    bench_end(&b);
-}
-
 /* ---- where there is none -------------------------------------------------------------------- */
 
 static void a_device_without_it_says_so(void **unused)
 {
     (void)unused;
-    bench b = start_on(fake_no_managed);
+    bench b = start_on(FAKE_MANAGED);
     assert_false(info_of(b.device).managed || info_of(b.device).concurrent);
     assert_null(tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED));
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
@@ -257,37 +209,15 @@ static void a_device_without_it_says_so(void **unused)
     bench_end(&b);
 }
 
-static void no_memory_is_no_memory(void **unused)
-{
-    (void)unused;
-    bench b = start_on(NULL);
-    tide_buffers *buffers = managed_on(&b);
-    fake_fail("cuMemAllocManaged", 1, TIDE_CU_OUT_OF_MEMORY, false);
-    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES); /* the second time there is some */
-    assert_int_not_equal(buffer.generation, 0);
-    expect_ok(tide_buffer_release(buffers, buffer));
-    fake_fail("cuMemAllocManaged", 1, TIDE_CU_OUT_OF_MEMORY, true);
-    assert_int_equal(tide_buffer_acquire(buffers, 100 * BYTES).generation, 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    fake_fail("cuMemAllocManaged", 1, TIDE_CU_INVALID_VALUE, true);
-    assert_int_equal(tide_buffer_acquire(buffers, 100 * BYTES).generation, 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
-    expect_ok(tide_buffers_destroy(buffers));
-    bench_end(&b);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_attached_to_the_host_is_not_the_devices),
         cmocka_unit_test(host_and_device_use_the_same_bytes),
         cmocka_unit_test(it_is_nobody_elses_before_its_work_is_over),
         cmocka_unit_test(zeros_are_written_on_the_stream),
         cmocka_unit_test(without_concurrent_access_the_host_waits_for_the_device),
         cmocka_unit_test(a_pool_of_managed_buffers_has_managed_slots),
-        cmocka_unit_test(a_device_shares_one_instance_of_it),
         cmocka_unit_test(a_device_without_it_says_so),
-        cmocka_unit_test(no_memory_is_no_memory),
     };
     return cmocka_run_group_tests_name("managed", tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void a_direct_copy_is_over_when_it_fails(void **unused)
 static bench start_without_pools(uint32_t seed)
 {
     fake_reset(2, seed);
-    fake_no_pools();
+    fake_without(FAKE_POOLS);
     tide_cuda_driver_set(FAKE_CUDA);
     bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
     if (b.device == NULL)

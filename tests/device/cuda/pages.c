@@ -59,7 +59,7 @@ static void it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays(void **unu
     assert_non_null(memory_of(b.device).driver_pool);
     bench_end(&b);
     fake_reset(1, 1);
-    fake_no_pages();
+    fake_without(FAKE_PAGES);
     expect_ok(tide_tune_set("cuda_memory", 1));
     tide_device *device = tide_device_open("cuda:0");
     assert_non_null(device);

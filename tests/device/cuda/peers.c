@@ -258,7 +258,7 @@ static void access_that_is_refused_is_named(void **unused)
     (void)unused;
     pair p = begin(6);
     tide_device *host = tide_device_open("host");
-    fake_no_peers();
+    fake_without(FAKE_PEERS);
     expect_status(tide_device_reach(p.b.device, p.device, true), TIDE_ERROR_DEVICE);
     expect_said("device cuda:0 cannot reach the memory of cuda:1");
     expect_status(tide_device_reach(p.b.device, host, true), TIDE_ERROR_ARGUMENT);

@@ -449,7 +449,7 @@ static void a_device_without_it_says_so(void **unused)
     (void)unused;
     fake_reset(1, 8);
     tide_cuda_driver_set(FAKE_CUDA);
-    fake_no_ipc();
+    fake_without(FAKE_IPC);
     tide_device *device = tide_device_open("cuda:0");
     assert_non_null(device);
     assert_false(info_of(device).exports);

@@ -92,28 +92,6 @@ static unsigned waits(void)
            fake_calls("cuCtxSynchronize") + fake_calls("cuEventQuery");
 }
 
-static void rewind_with_a_kernel_in_flight_re_acquire_and_overwrite(void **state)
-{
-    (void)state;
-    for (uint32_t seed = 0; seed < 20; seed++) {
-        bench b = bench_start(seed);
-        float *first = NULL;
-        fake_count_anew();
-        for (int i = 0; i < 50; i++) {
-            TIDE_SCOPE(b.pool);
-            float *x = tide_acquire(b.pool, float, 256);
-            first = first != NULL ? first : x;
-            assert_ptr_equal(x, first);
-            put(b.stream, x, 1024, (uint8_t)i);
-            expect(b.stream, x, 1024, (uint8_t)i);
-        }
-        assert_true(fake_pending() > 0); /* the host has not waited */
-        assert_int_equal(waits(), 0);
-        assert_int_equal(fake_calls("cuEventRecord"), 0);
-        bench_end(&b);
-    }
-}
-
 /* ---- 67 ------------------------------------------------------------------------------------ */
 
 static void with_a_declared_second_stream(uint32_t seed)
@@ -606,7 +584,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call),
     cmocka_unit_test(a_pool_used_while_another_device_is_current_switches_and_switches_back),
     cmocka_unit_test(a_stream_of_another_device_is_refused),
-    cmocka_unit_test(rewind_with_a_kernel_in_flight_re_acquire_and_overwrite),
     cmocka_unit_test(rewind_with_a_declared_second_stream_costs_one_event),
     cmocka_unit_test(streams_that_did_nothing_cost_no_event),
     cmocka_unit_test(inner_rewinds_order_both_ways),

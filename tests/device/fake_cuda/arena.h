@@ -18,9 +18,9 @@ typedef struct block {
     uint64_t address;
     size_t bytes, used;
     bool live, pinned, imported;
-    bool managed, host_only; /* host_only: attached to the host */
-    reserve *backed;         /* the memory pool that keeps it, or NULL */
-    set before;              /* of its release */
+    bool managed;
+    reserve *backed; /* the memory pool that keeps it, or NULL */
+    set before;      /* of its release */
 } block;
 
 extern struct arena {

@@ -340,46 +340,16 @@ void fake_lose(unsigned device)
     fake_unlock();
 }
 
-void fake_no_peers(void)
+void fake_without(unsigned what)
 {
     fake_lock();
-    fake.no_peers = true;
+    fake.without |= what;
     fake_unlock();
 }
 
-void fake_no_ipc(void)
+bool fake_has(unsigned what)
 {
-    fake_lock();
-    fake.no_ipc = true;
-    fake_unlock();
-}
-
-void fake_no_managed(void)
-{
-    fake_lock();
-    fake.no_managed = true;
-    fake_unlock();
-}
-
-void fake_not_concurrent(void)
-{
-    fake_lock();
-    fake.not_concurrent = true;
-    fake_unlock();
-}
-
-void fake_no_pools(void)
-{
-    fake_lock();
-    fake.no_pools = true;
-    fake_unlock();
-}
-
-void fake_no_pages(void)
-{
-    fake_lock();
-    fake.no_pages = true;
-    fake_unlock();
+    return (fake.without & what) == 0;
 }
 
 uint64_t fake_highest_fill(void)

@@ -115,11 +115,11 @@ enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 static bool has(int attribute)
 {
     switch (attribute) {
-    case TIDE_CU_DEVICE_PAGES: return !fake.no_pages;
-    case TIDE_CU_DEVICE_POOLS_SUPPORTED: return !fake.no_pools;
-    case TIDE_CU_DEVICE_MANAGED: return !fake.no_managed;
-    case TIDE_CU_DEVICE_CONCURRENT: return !fake.no_managed && !fake.not_concurrent;
-    case TIDE_CU_DEVICE_IPC: return !fake.no_ipc;
+    case TIDE_CU_DEVICE_PAGES: return fake_has(FAKE_PAGES);
+    case TIDE_CU_DEVICE_POOLS_SUPPORTED: return fake_has(FAKE_POOLS);
+    case TIDE_CU_DEVICE_MANAGED: return fake_has(FAKE_MANAGED);
+    case TIDE_CU_DEVICE_CONCURRENT: return fake_has(FAKE_MANAGED) && fake_has(FAKE_CONCURRENT);
+    case TIDE_CU_DEVICE_IPC: return fake_has(FAKE_IPC);
     default: return false;
     }
 }
@@ -212,7 +212,7 @@ ENTRY(cuMemPoolCreate, tide_cu_pool *out, const tide_cu_pool_properties *propert
     if (properties->allocation != 1 || properties->location.type != 1 ||
         (unsigned)properties->location.id >= fake.devices)
         return control_leave(TIDE_CU_INVALID_VALUE);
-    result = fake.no_pools ? NOT_SUPPORTED : control_unsafe("cuMemPoolCreate");
+    result = !fake_has(FAKE_POOLS) ? NOT_SUPPORTED : control_unsafe("cuMemPoolCreate");
     if (result != 0)
         return control_leave(result);
     reserve *made = fake.pools;
@@ -285,16 +285,15 @@ ENTRY(cuMemAlloc, tide_cu_address *out, size_t bytes)
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
 
-/* To one stream of the host only (2): no device uses it before it is attached anew. */
 ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
 {
     START_CURRENT(cuMemAllocManaged);
-    if (bytes == 0 || (flags != TIDE_CU_ATTACH_GLOBAL && flags != 2))
+    if (bytes == 0 || flags != TIDE_CU_ATTACH_GLOBAL)
         return control_leave(TIDE_CU_INVALID_VALUE);
-    result = fake.no_managed ? NOT_SUPPORTED : control_unsafe("cuMemAllocManaged");
+    result = !fake_has(FAKE_MANAGED) ? NOT_SUPPORTED : control_unsafe("cuMemAllocManaged");
     if (result != 0)
         return control_leave(result);
-    *out = memory_take_managed(bytes, flags == 2);
+    *out = memory_take_managed(bytes);
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
 
@@ -304,7 +303,7 @@ ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
 ENTRY(cuIpcGetMemHandle, tide_cu_ipc_handle *out, tide_cu_address address)
 {
     START_CURRENT(cuIpcGetMemHandle);
-    result = fake.no_ipc ? NOT_SUPPORTED : 0;
+    result = !fake_has(FAKE_IPC) ? NOT_SUPPORTED : 0;
     return control_leave(result != 0 ? result : ipc_export(address, out));
 }
 
@@ -314,7 +313,7 @@ ENTRY(cuIpcOpenMemHandle, tide_cu_address *out, tide_cu_ipc_handle handle, unsig
     uint64_t address = 0;
     if (flags != TIDE_CU_IPC_LAZY_PEER_ACCESS)
         return control_leave(TIDE_CU_INVALID_VALUE);
-    result = fake.no_ipc ? NOT_SUPPORTED : control_unsafe("cuIpcOpenMemHandle");
+    result = !fake_has(FAKE_IPC) ? NOT_SUPPORTED : control_unsafe("cuIpcOpenMemHandle");
     if (result == 0)
         result = ipc_open(&handle, &address);
     *out = address;
@@ -343,11 +342,11 @@ ENTRY(cuMemFree, tide_cu_address address)
 
 /* ---- memory by the page (pages.c) ----------------------------------------------------------- */
 
-#define PAGES(name, parameters, result_of)                               \
-    static tide_cu_result fake_##name parameters                         \
-    {                                                                    \
-        START(name);                                                     \
-        return control_leave(fake.no_pages ? NOT_SUPPORTED : result_of); \
+#define PAGES(name, parameters, result_of)                                       \
+    static tide_cu_result fake_##name parameters                                 \
+    {                                                                            \
+        START(name);                                                             \
+        return control_leave(!fake_has(FAKE_PAGES) ? NOT_SUPPORTED : result_of); \
     }
 PAGES(cuMemGetAllocationGranularity,
       (size_t * out, const tide_cu_page_properties *properties, int option),
@@ -466,9 +465,6 @@ int entry_queue(void *handle, const work *one)
         if (!memory_reached(one->ranges[i].data, on->context))
             fake_complain("%s of device %u uses memory of another without access", one->what,
                           on->context->device);
-    for (unsigned i = 0; i < one->range_count && fake.not_concurrent; i++)
-        if (memory_attached_to_host(one->ranges[i].data))
-            fake_complain("%s uses managed memory that is attached to the host", one->what);
     int result = capture_implicit(on, one->what);
     if (result == 0)
         model_queue(on, one);
@@ -552,7 +548,7 @@ ENTRY(cuMemcpyPeerAsync, tide_cu_address to, tide_cu_context to_context, tide_cu
 ENTRY(cuDeviceCanAccessPeer, int *can, tide_cu_device device, tide_cu_device peer)
 {
     START(cuDeviceCanAccessPeer);
-    *can = device != peer && !fake.no_peers;
+    *can = device != peer && fake_has(FAKE_PEERS);
     return control_leave(0);
 }
 
@@ -560,7 +556,7 @@ ENTRY(cuMemPoolSetAccess, tide_cu_pool pool, const tide_cu_access *access, size_
 {
     START(cuMemPoolSetAccess);
     reserve *of = pool_of(pool);
-    if (fake.no_peers)
+    if (!fake_has(FAKE_PEERS))
         return control_leave(INVALID_DEVICE);
     for (size_t i = 0; i < count; i++) {
         if (access[i].location.type != TIDE_CU_LOCATION_DEVICE ||

@@ -56,25 +56,23 @@ size_t fake_live_bytes(void);
 /* What memory pools keep of the devices' memory, in use or not. */
 uint64_t fake_reserved_bytes(void);
 
-/* Devices have no memory pools, as virtual ones of some hosts: only cuMemAlloc and cuMemFree. */
-void fake_no_pools(void);
+/* What devices lack from now on. CONCURRENT: the host may not touch managed memory while work is queued
+ * that the host has not seen done: it is inaccessible meanwhile (SIGSEGV). Where there are PEERS, work of
+ * a device may use another's memory only once the pool that it came from gave access. */
+enum {
+    FAKE_POOLS = 1,      /* of memory, as virtual devices of some hosts */
+    FAKE_PAGES = 2,      /* memory that is mapped where one likes       */
+    FAKE_MANAGED = 4,    /* memory of both                              */
+    FAKE_CONCURRENT = 8, /* use of that                                 */
+    FAKE_IPC = 16,       /* memory for other processes                  */
+    FAKE_PEERS = 32      /* that reach each other's memory              */
+};
+void fake_without(unsigned what);
 
-/* Devices cannot map memory where they like; the granularity of where they can, 64 KiB at first. */
-void fake_no_pages(void);
-void fake_granularity(size_t bytes);
-
-/* Devices have no managed memory; or the host may not touch it while work is queued that the host
- * has not seen done: it is inaccessible meanwhile (SIGSEGV). */
-void fake_no_managed(void);
-void fake_not_concurrent(void);
-
-/* Devices share no memory with other processes; how many times such memory is open here. */
-void fake_no_ipc(void);
+/* How many times memory of other processes is open here; the granularity of memory that is mapped, 64 KiB
+ * at first. */
 unsigned fake_opened(void);
-
-/* No device reaches the memory of another. Where they can, work of a device may use another's
- * memory only once the pool that it came from gave access. */
-void fake_no_peers(void);
+void fake_granularity(size_t bytes);
 
 /* Rows of the highest fill that was one unit wide, which is slow; streams that there are. */
 uint64_t fake_highest_fill(void);

@@ -113,7 +113,7 @@ void memory_show_all(bool shown)
         abort();
     pages_show_all(shown);
     if (!shown)
-        memory_show_managed(!fake.not_concurrent || model_idle());
+        memory_show_managed(fake_has(FAKE_CONCURRENT) || model_idle());
 }
 
 block *arena_new_block(void)
@@ -248,7 +248,7 @@ void memory_show_managed(bool to_host)
 }
 
 /* Pages of its own. What was queued before has nothing to do with it. */
-uint64_t memory_take_managed(size_t bytes, bool attached_to_host)
+uint64_t memory_take_managed(size_t bytes)
 {
     size_t start = (arena.top + PAGE - 1) / PAGE * PAGE, whole = (bytes + PAGE - 1) / PAGE * PAGE;
     block *one = NULL;
@@ -260,13 +260,12 @@ uint64_t memory_take_managed(size_t bytes, bool attached_to_host)
                    .bytes = whole,
                    .used = bytes,
                    .live = true,
-                   .managed = true,
-                   .host_only = attached_to_host};
+                   .managed = true};
     arena.top = start + whole;
     fake.live_bytes += whole;
     memset(see(one->address), 0xA5, whole);
     model_settle();
-    show(one, !fake.not_concurrent || model_idle());
+    show(one, fake_has(FAKE_CONCURRENT) || model_idle());
     return one->address;
 }
 
@@ -316,7 +315,7 @@ bool memory_give_plain(uint64_t address)
     end_block(one, &fake.known);
     if (one->managed)
         show(one, false);
-    one->managed = one->host_only = false;
+    one->managed = false;
     return true;
 }
 
@@ -349,12 +348,6 @@ static const block *block_at(uint64_t at)
             return one;
     }
     return NULL;
-}
-
-bool memory_attached_to_host(const void *data)
-{
-    const block *one = block_at((uint64_t)(uintptr_t)data);
-    return one != NULL && one->host_only;
 }
 
 const context *memory_owner(uint64_t address)

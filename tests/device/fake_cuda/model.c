@@ -135,7 +135,7 @@ static unsigned add(const work *one, const set *before, uint64_t number)
         abort();
     }
     model_check(one, before, who);
-    if (fake.not_concurrent)
+    if (!fake_has(FAKE_CONCURRENT))
         memory_show_managed(false);
     unsigned op = model.count++;
     model.works[op] = *one;

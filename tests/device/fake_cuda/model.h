@@ -124,12 +124,7 @@ typedef struct world {
     uint64_t stream_numbers, capture_numbers;
     rng random;
     size_t limit, live_bytes;
-    bool no_peers;               /* no device reaches another's memory */
-    bool no_pools;               /* devices have no memory pools       */
-    bool no_pages;               /* devices cannot map memory          */
-    bool no_ipc;                 /* devices have no memory for others  */
-    bool no_managed;             /* devices have no managed memory     */
-    bool not_concurrent;         /* the host and work do not share it  */
+    unsigned without;            /* what devices lack: FAKE_PEERS, …   */
     uint64_t highest;            /* rows of the highest one-wide fill  */
     capture *captures[CAPTURES]; /* active ones, and NULLs */
     int process;                 /* that started the driver */
@@ -175,6 +170,7 @@ lane *control_new_stream(context *of, bool blocking);
 void control_tear_down(void);
 void fake_lock(void);
 void fake_unlock(void);
+bool fake_has(unsigned what);
 uint32_t fake_random(void);
 __attribute__((format(printf, 1, 2))) void fake_complain(const char *format, ...);
 
@@ -252,8 +248,7 @@ void memory_reset(void);
 uint64_t memory_take(size_t bytes, lane *on, reserve *from); /* 0: none */
 uint64_t memory_take_plain(size_t bytes);
 bool memory_give_plain(uint64_t address);
-uint64_t memory_take_managed(size_t bytes, bool attached_to_host);
-bool memory_attached_to_host(const void *data);
+uint64_t memory_take_managed(size_t bytes);
 void memory_show_managed(bool to_host);
 void memory_trim(reserve *of, uint64_t keep);
 bool memory_reached(const void *data, const context *by); /* by its device's work */

@@ -283,21 +283,6 @@ static void many_groups_find_their_parts(void **unused)
     end_frame(f);
 }
 
-static void they_can_be_switched_off(void **unused)
-{
-    (void)unused;
-    frame *f = make_frame(20, false);
-    uint64_t before = launches();
-    expect_ok(tide_tune_set("frame_kernels", 0));
-    expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
-    expect_ok(tide_tune_set("frame_kernels", 1));
-    assert_int_equal(launches(), before);
-    for (size_t i = 0; i < f->count; i++)
-        fill_host(f, i);
-    expect_as_host(f);
-    end_frame(f);
-}
-
 /* ---- the bump allocator -----------------------------------------------------------------------
  */
 
@@ -480,7 +465,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(frames_are_packed_from_where_they_are),
         cmocka_unit_test(odd_types_are_filled_all_the_same),
         cmocka_unit_test(many_groups_find_their_parts),
-        cmocka_unit_test(they_can_be_switched_off),
         cmocka_unit_test(kernels_allocate),
         cmocka_unit_test(scopes_of_the_allocator_are_scopes),
         cmocka_unit_test(expect_executed),
