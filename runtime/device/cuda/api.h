@@ -94,6 +94,7 @@ enum { /* values */
        TIDE_CU_DEVICE_INTEGRATED = 18,
        TIDE_CU_DEVICE_MANAGED = 83,
        TIDE_CU_DEVICE_PAGES = 102,     /* virtual memory management */
+       TIDE_CU_DEVICE_DIRECT = 110,    /* of that: for network cards, too (GPUDirect RDMA) */
        TIDE_CU_DEVICE_CONCURRENT = 89, /* the host may use managed memory while kernels run */
        TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
        TIDE_CU_DEVICE_IPC = 125, /* of newer drivers: memory and events for other processes */

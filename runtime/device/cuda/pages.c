@@ -38,6 +38,7 @@ typedef struct granule {
 
 typedef struct tide_cuda_pages {
     tide_lock lock;
+    tide_cu_page_properties properties; /* of what is mapped */
     tide_cu_address base;
     size_t bytes, granule, top; /* top: nothing from this granule on is mapped */
     granule *granules;
@@ -48,13 +49,6 @@ typedef struct tide_cuda_pages {
 static size_t pages_round(size_t bytes, size_t to)
 {
     return (bytes + to - 1) / to * to;
-}
-
-static tide_cu_page_properties pages_properties(const tide_cuda *cuda)
-{
-    return (tide_cu_page_properties){
-        .allocation = TIDE_CU_ALLOCATION_PINNED,
-        .location = {.type = TIDE_CU_LOCATION_DEVICE, .id = cuda->ordinal}};
 }
 
 /* ---- what is mapped ----------------------------------------------------------------------- */
@@ -69,13 +63,12 @@ static tide_cu_address pages_address(const tide_cuda_pages *pages, size_t at)
 static tide_cu_result pages_map_chunk(const tide_cuda *cuda, size_t first, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
-    const tide_cu_page_properties properties = pages_properties(cuda);
     const tide_cu_access access = {.location = {TIDE_CU_LOCATION_DEVICE, cuda->ordinal},
                                    .flags = TIDE_CU_ACCESS_READ_WRITE};
     const tide_cu_address address = pages_address(pages, first * pages->granule);
     const size_t bytes = count * pages->granule;
     unsigned long long handle = 0;
-    tide_cu_result result = tide_cu.cuMemCreate(&handle, bytes, &properties, 0);
+    tide_cu_result result = tide_cu.cuMemCreate(&handle, bytes, &pages->properties, 0);
     if (result != TIDE_CU_SUCCESS)
         return result;
     result = tide_cu.cuMemMap(address, bytes, 0, handle, 0);
@@ -409,8 +402,12 @@ tide_reserved tide_cuda_pages_reserved(tide_device *device)
 /* The range, with one idle block of all of it. */
 static tide_status pages_reserve(tide_device *device, tide_cuda_pages *pages)
 {
-    const tide_cu_page_properties properties = pages_properties(tide_cuda_of(device));
-    TIDE_CUDA_TRY(device, cuMemGetAllocationGranularity, &pages->granule, &properties, 0);
+    int direct = 0, ordinal = tide_cuda_of(device)->ordinal;
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &direct, TIDE_CU_DEVICE_DIRECT, ordinal);
+    pages->properties = (tide_cu_page_properties){.allocation = TIDE_CU_ALLOCATION_PINNED,
+                                                  .location = {TIDE_CU_LOCATION_DEVICE, ordinal},
+                                                  .direct = direct != 0};
+    TIDE_CUDA_TRY(device, cuMemGetAllocationGranularity, &pages->granule, &pages->properties, 0);
     tide_assert(pages->granule > 0 && pages->granule % BLOCK_ALIGN == 0);
     pages->bytes = pages_round(device->bytes, pages->granule) * RANGE_TIMES;
     const size_t table = pages->bytes / pages->granule * sizeof *pages->granules;

@@ -306,7 +306,8 @@ static void the_fake_refuses_what_the_documentation_refuses(void **unused)
 {
     (void)unused;
     bench b = start(9);
-    tide_cu_page_properties right = {.allocation = 1, .location = {.type = 1, .id = 0}};
+    tide_cu_page_properties right = {
+        .allocation = 1, .location = {.type = 1, .id = 0}, .direct = 1};
     const tide_cu_access access = {.location = {1, 0}, .flags = 3};
     tide_cu_address at = 0;
     unsigned long long one = 0, two = 0;

@@ -84,8 +84,6 @@ static void a_stream_of_another_device_is_refused(void **state)
     bench_end(&b);
 }
 
-/* ---- 66 ------------------------------------------------------------------------------------ */
-
 static unsigned waits(void)
 {
     return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
@@ -229,8 +227,6 @@ static void declarations_are_refused_where_nothing_would_end_them(void **state)
         fake_stream_destroy(streams[i]);
     bench_end(&b);
 }
-
-/* ---- 68 ------------------------------------------------------------------------------------ */
 
 /* ---- 69 ------------------------------------------------------------------------------------ */
 

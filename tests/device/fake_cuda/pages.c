@@ -119,7 +119,7 @@ void pages_show_all(bool shown)
 static bool is_right(const tide_cu_page_properties *properties)
 {
     return properties->allocation == TIDE_CU_ALLOCATION_PINNED && properties->handles == 0 &&
-           properties->location.type == TIDE_CU_LOCATION_DEVICE &&
+           properties->direct == 1 && properties->location.type == TIDE_CU_LOCATION_DEVICE &&
            (unsigned)properties->location.id < fake.devices;
 }
 
