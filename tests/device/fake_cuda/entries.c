@@ -40,6 +40,11 @@ lane *entry_stream(void *handle)
     int result = control_enter_current(ENTRY_##name); \
     if (result != 0)                                  \
     return control_leave(result)
+#define START_SAFE(name) /* what a capture may forbid */   \
+    int result = control_enter_current(ENTRY_##name);      \
+    result = result != 0 ? result : control_unsafe(#name); \
+    if (result != 0)                                       \
+    return control_leave(result)
 
 /* ---- driver and devices ------------------------------------------------------------------- */
 
@@ -191,10 +196,7 @@ static int synchronise_context(context *of)
 
 ENTRY(cuCtxSynchronize, void)
 {
-    START_CURRENT(cuCtxSynchronize);
-    result = control_unsafe("cuCtxSynchronize");
-    if (result != 0)
-        return control_leave(result);
+    START_SAFE(cuCtxSynchronize);
     return control_leave(synchronise_context(control_current()));
 }
 
@@ -278,10 +280,7 @@ ENTRY(cuMemPoolTrimTo, tide_cu_pool pool, size_t keep)
 
 ENTRY(cuMemAlloc, tide_cu_address *out, size_t bytes)
 {
-    START_CURRENT(cuMemAlloc);
-    result = control_unsafe("cuMemAlloc");
-    if (result != 0)
-        return control_leave(result);
+    START_SAFE(cuMemAlloc);
     *out = memory_take_plain(bytes);
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
@@ -331,10 +330,7 @@ ENTRY(cuIpcCloseMemHandle, tide_cu_address address)
 /* Nothing orders it: what uses the memory must be over, and the host have seen that. */
 ENTRY(cuMemFree, tide_cu_address address)
 {
-    START_CURRENT(cuMemFree);
-    result = control_unsafe("cuMemFree");
-    if (result != 0)
-        return control_leave(result);
+    START_SAFE(cuMemFree);
     if (memory_give_plain(address))
         return control_leave(0);
     fake_complain("cuMemFree of %#llx, which is not allocated", address);
@@ -442,10 +438,7 @@ ENTRY(cuMemHostAlloc, void **out, size_t bytes, unsigned flags)
 
 ENTRY(cuMemFreeHost, void *data)
 {
-    START_CURRENT(cuMemFreeHost);
-    result = control_unsafe("cuMemFreeHost");
-    if (result != 0)
-        return control_leave(result);
+    START_SAFE(cuMemFreeHost);
     if (memory_unpin(data))
         return control_leave(0);
     fake_complain("cuMemFreeHost of %p, which is not pinned", data);
@@ -747,10 +740,7 @@ ENTRY(cuModuleLoadDataEx, tide_cu_module *out, const void *image, unsigned count
 
 ENTRY(cuModuleUnload, tide_cu_module module)
 {
-    START_CURRENT(cuModuleUnload);
-    result = control_unsafe("cuModuleUnload");
-    if (result != 0)
-        return control_leave(result);
+    START_SAFE(cuModuleUnload);
     return control_leave(code_unload(module));
 }
 
