@@ -41,16 +41,12 @@ TIDE_INLINE tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool
 /* TIDE_FRAME as a call site of its own, entered by one call, which needs less code where it stands.
  * Where the types are known only at run time, use tide_scope_enter_frame. */
 #define TIDE_FRAME_SITE(pool, ...) TIDE_FRAME_SITE_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
-#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                              \
-    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
-    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
-    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));                   \
-    tide_site_enter_frame(&frame, (pool), TIDE_SITE(TIDE_KIND_FRAME, NULL),               \
-                          TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),             \
-                          TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));          \
-    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
-    TIDE_SEMICOLON
+#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                \
+    TIDE_FRAME_ARRAYS(frame, __VA_ARGS__)                                   \
+    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));     \
+    tide_site_enter_frame(&frame, (pool), TIDE_SITE(TIDE_KIND_FRAME, NULL), \
+                          TIDE_FRAME_ARRAYS_OF(frame, __VA_ARGS__));        \
+    TIDE_FRAME_VARIABLES(frame, __VA_ARGS__)
 
 /* tide_acquire_type(pool, type, n) as a call site of its own. */
 #define TIDE_ACQUIRE_SITE(pool, type, ...)                                \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Acquires that start with a value, and the filling that they and N-D arrays share. */
+/* Acquires that start with a value, the filling that they and N-D arrays share, and counting bits. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
+#include <tidepool/bits.h>
 #include <tidepool/dynamic.h>
 
 #include "runtime/array/fill.h"
@@ -115,4 +116,16 @@ void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     const void *value = tide_one_of(type, "tide_ones");
     return value != NULL ? fill_acquired(pool, type, n, value, TIDE_PASS_PLACE) : NULL;
+}
+
+/* ---- bits ------------------------------------------------------------------------------- */
+
+size_t tide_bits_count(const uint64_t *bits, size_t n)
+{
+    size_t count = 0, whole = n / 64, rest = n % 64;
+    for (size_t i = 0; i < whole; i++)
+        count += (size_t)__builtin_popcountll(bits[i]);
+    if (rest != 0)
+        count += (size_t)__builtin_popcountll(bits[whole] & (((uint64_t)1 << rest) - 1));
+    return count;
 }

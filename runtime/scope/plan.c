@@ -213,15 +213,12 @@ TIDE_INLINE bool plan_open_keeping(tide_scope *scope, tide_pool *pool, const tid
     if (TIDE_UNLIKELY(pool->log_top >= tide_log_open(pool) || (pool->tag & TIDE_TAG_DEEP) != 0))
         return false;
     uint64_t outer_saved = pool->saved, saved = 0;
-#define TIDE_STEP(i)                                                          \
-    do {                                                                      \
-        shelves[i] = plan_shelf_at(pool, plan->near[(i) % TIDE_SCOPE_SAVED]); \
-        if (TIDE_UNLIKELY((outer_saved & shelves[i]->bit) == 0))              \
-            return false;                                                     \
-        saved |= shelves[i]->bit;                                             \
-    } while (0)
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, {
+        shelves[i] = plan_shelf_at(pool, plan->near[(i) % TIDE_SCOPE_SAVED]);
+        if (TIDE_UNLIKELY((outer_saved & shelves[i]->bit) == 0))
+            return false;
+        saved |= shelves[i]->bit;
+    });
     uint64_t tag = pool->tag + 1;
     tide_assert(!pool->core->attended);
     scope->pool = pool;
@@ -229,9 +226,7 @@ TIDE_INLINE bool plan_open_keeping(tide_scope *scope, tide_pool *pool, const tid
     scope->outer_saved = outer_saved;
     scope->tag = tag;
     scope->plan = plan;
-#define TIDE_STEP(i) scope->saved[(i) % TIDE_SCOPE_SAVED] = shelves[i]->next
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, scope->saved[(i) % TIDE_SCOPE_SAVED] = shelves[i]->next;);
     /* First all stores to the scope, then all to the pool: stores that alternate between their
      * cache lines cost a cycle each. */
     __asm__("" ::: "memory");
@@ -295,10 +290,9 @@ TIDE_INLINE void plan_leave_keeping(tide_scope *scope, uint32_t count)
     const uint32_t *near = scope->plan->near;
     pool->tag = scope->tag - 1;
     pool->saved = scope->outer_saved;
-#define TIDE_STEP(i) \
-    plan_shelf_at(pool, near[(i) % TIDE_SCOPE_SAVED])->next = scope->saved[(i) % TIDE_SCOPE_SAVED]
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count,
+                    plan_shelf_at(pool, near[(i) % TIDE_SCOPE_SAVED])->next =
+                        scope->saved[(i) % TIDE_SCOPE_SAVED];);
 }
 
 #define TIDE_KEEPING(count)                                                                   \

@@ -32,7 +32,7 @@
 #define FORM_CONTEXT_types tide_pool *
 #define FORM_BEGIN_types(c, site, types, ...) \
     TIDE_SCOPE_TYPES(c, FORM_BARE types);     \
-    TIDE_MAP_WITH(FORM_ACQUIRE, c, __VA_ARGS__)((void)0)
+    TIDE_MAP(FORM_ACQUIRE, c, __VA_ARGS__)((void)0)
 #define FORM_END_types(c, ...) ((void)0)
 
 /* TIDE_SCOPE, of a site that the caller chose: what the macro expands to, but for the static site
@@ -41,14 +41,14 @@
 #define FORM_BEGIN_site(c, site, types, ...)                                 \
     tide_scope form_scope __attribute__((cleanup(tide_site_leave), unused)); \
     tide_site_enter(&form_scope, c, site);                                   \
-    TIDE_MAP_WITH(FORM_ACQUIRE, c, __VA_ARGS__)((void)0)
+    TIDE_MAP(FORM_ACQUIRE, c, __VA_ARGS__)((void)0)
 #define FORM_END_site(c, ...) ((void)0)
 
 /* A bump arena: its pointer kept, and put back. */
 #define FORM_CONTEXT_bump bench_bump *
 #define FORM_BEGIN_bump(c, site, types, ...) \
     char *const form_mark = (c)->top;        \
-    TIDE_MAP_WITH(FORM_BUMP, c, __VA_ARGS__)((void)0)
+    TIDE_MAP(FORM_BUMP, c, __VA_ARGS__)((void)0)
 #define FORM_BUMP(i, c, item)          FORM_BUMP_(c, FORM_BARE item)
 #define FORM_BUMP_(c, ...)             FORM_BUMP__(c, __VA_ARGS__)
 #define FORM_BUMP__(c, T, name, count) T *name = bench_bump_take(c, (count) * sizeof(T));
@@ -56,16 +56,16 @@
 
 /* malloc and free, through pointers, as through a shared library. */
 #define FORM_CONTEXT_heap                    const bench_malloc *
-#define FORM_BEGIN_heap(c, site, types, ...) TIDE_MAP_WITH(FORM_TAKE, c, __VA_ARGS__)((void)0)
+#define FORM_BEGIN_heap(c, site, types, ...) TIDE_MAP(FORM_TAKE, c, __VA_ARGS__)((void)0)
 #define FORM_TAKE(i, c, item)                FORM_TAKE_(c, FORM_BARE item)
 #define FORM_TAKE_(c, ...)                   FORM_TAKE__(c, __VA_ARGS__)
 #define FORM_TAKE__(c, T, name, count)       T *name = (c)->take((count) * sizeof(T));
-#define FORM_END_heap(c, ...)                TIDE_MAP_WITH(FORM_GIVE, c, __VA_ARGS__)((void)0)
+#define FORM_END_heap(c, ...)                TIDE_MAP(FORM_GIVE, c, __VA_ARGS__)((void)0)
 #define FORM_GIVE(i, c, name)                (c)->give(name);
 
 /* The stack. Only where each use is a call of its own: nothing goes before the function returns. */
 #define FORM_CONTEXT_alloca                    const void *
-#define FORM_BEGIN_alloca(c, site, types, ...) TIDE_MAP_WITH(FORM_STACK, c, __VA_ARGS__)((void)(c))
+#define FORM_BEGIN_alloca(c, site, types, ...) TIDE_MAP(FORM_STACK, c, __VA_ARGS__)((void)(c))
 #define FORM_STACK(i, c, item)                 FORM_STACK_(c, FORM_BARE item)
 #define FORM_STACK_(c, ...)                    FORM_STACK__(c, __VA_ARGS__)
 #define FORM_STACK__(c, T, name, count)        T *name = __builtin_alloca((count) * sizeof(T));

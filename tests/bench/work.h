@@ -55,7 +55,7 @@ void bench_work_check(const void *data, size_t bytes, int value); /* dies unless
 /* The ends of each array (T, name, count) are written, and the arrays used as by the rest of a
  * program. `mode` is run or prove; `level` tells arrays of nested functions apart. */
 #define BENCH_WORK_WRITE(mode, level, ...) \
-    TIDE_MAP_WITH(BENCH_WORK_WRITE_##mode, level, __VA_ARGS__)((void)0)
+    TIDE_MAP(BENCH_WORK_WRITE_##mode, level, __VA_ARGS__)((void)0)
 #define BENCH_WORK_WRITE_run(i, level, item) BENCH_WORK_ENDS(FORM_BARE item)
 #define BENCH_WORK_WRITE_prove(i, level, item)                     \
     BENCH_WORK_WHOLE(bench_work_fill, i, level, 0, FORM_BARE item) \
@@ -72,7 +72,7 @@ void bench_work_check(const void *data, size_t bytes, int value); /* dies unless
 
 /* And read again, into `sum`. */
 #define BENCH_WORK_READ(mode, level, ...) \
-    TIDE_MAP_WITH(BENCH_WORK_READ_##mode, level, __VA_ARGS__)((void)0)
+    TIDE_MAP(BENCH_WORK_READ_##mode, level, __VA_ARGS__)((void)0)
 #define BENCH_WORK_READ_run(i, level, item) BENCH_WORK_SUM(FORM_BARE item)
 #define BENCH_WORK_READ_prove(i, level, item)                       \
     BENCH_WORK_WHOLE(bench_work_check, i, level, 1, FORM_BARE item) \

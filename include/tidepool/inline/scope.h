@@ -100,11 +100,11 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
 #define TIDE_TYPED_AT_01(...) \
     TIDE_MISUSED(GCC error "TIDE_SCOPE_TYPES(pool, type, ...) names 1 to 8 types")
 #define TIDE_TYPED_AT_10 TIDE_TYPED_AT_01
-#define TIDE_TYPED_AT_11(scope, pool, ...)                                                \
-    const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, __VA_ARGS__)}; \
-    tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));            \
+#define TIDE_TYPED_AT_11(scope, pool, ...)                                                   \
+    const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, ~, __VA_ARGS__)}; \
+    tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));               \
     tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types), TIDE_HERE)
-#define TIDE_TYPED_ID(i, T) tide_type_of(T),
+#define TIDE_TYPED_ID(i, x, T) tide_type_of(T),
 
 #define TIDE_FRAME_AT(frame, pool, ...)                                                            \
     TIDE_PASTE(TIDE_PASTE(TIDE_FRAME_AT_, TIDE_FEW(__VA_ARGS__)), TIDE_HAS_PARENS(__VA_ARGS__, ~)) \
@@ -114,18 +114,24 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
                  "TIDE_FRAME(pool, (type, name, count), ...): 1 to 8 arrays, each in parentheses")
 #define TIDE_FRAME_AT_01 TIDE_FRAME_AT_00
 #define TIDE_FRAME_AT_10 TIDE_FRAME_AT_00
-#define TIDE_FRAME_AT_11(frame, pool, ...)                                                \
-    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
-    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
-    tide_typed_scope frame __attribute__((cleanup(tide_typed_leave), unused));            \
-    tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),  \
-                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);    \
-    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
-    TIDE_SEMICOLON
-#define TIDE_FRAME_ID(i, item)       TIDE_FRAME_ID_ item
+#define TIDE_FRAME_AT_11(frame, pool, ...)                                                 \
+    TIDE_FRAME_ARRAYS(frame, __VA_ARGS__)                                                  \
+    tide_typed_scope frame __attribute__((cleanup(tide_typed_leave), unused));             \
+    tide_frame_enter(&frame, (pool), TIDE_FRAME_ARRAYS_OF(frame, __VA_ARGS__), TIDE_HERE); \
+    TIDE_FRAME_VARIABLES(frame, __VA_ARGS__)
+/* The parts of a frame: what it asks for; that as four arguments; its variables. */
+#define TIDE_FRAME_ARRAYS(frame, ...)                                                        \
+    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, ~, __VA_ARGS__)}; \
+    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, ~, __VA_ARGS__)};    \
+    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];
+#define TIDE_FRAME_ARRAYS_OF(frame, ...)                                            \
+    TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types), TIDE_PASTE(frame, _counts), \
+        TIDE_PASTE(frame, _data)
+#define TIDE_FRAME_VARIABLES(frame, ...) \
+    TIDE_MAP(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__) TIDE_SEMICOLON
+#define TIDE_FRAME_ID(i, x, item)    TIDE_FRAME_ID_ item
 #define TIDE_FRAME_ID_(T, name, ...) tide_type_of(T),
-#define TIDE_FRAME_N(i, item)        TIDE_FRAME_N_ item
+#define TIDE_FRAME_N(i, x, item)     TIDE_FRAME_N_ item
 #define TIDE_FRAME_N_(T, name, ...)  TIDE_PASTE(TIDE_FRAME_N_, TIDE_GIVEN(__VA_ARGS__))(__VA_ARGS__)
 #define TIDE_FRAME_N_1(...)          TIDE_AS(size_t, __VA_ARGS__),
 #define TIDE_FRAME_N_0(...) \

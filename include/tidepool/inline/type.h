@@ -68,6 +68,17 @@ TIDE_INLINE tide_type tide_type_cached(tide_type *cell, const char *name, size_t
 
 TIDE_END_DECLS
 
+/* The built-in type of each C type: of long and long long, char and signed char, two have one layout. */
+/* clang-format off */
+#define TIDE_C_TYPES(X)                                                                            \
+    X(char, TIDE_AS(char, -1) < 0 ? TIDE_I8 : TIDE_U8) X(signed char, TIDE_I8)                     \
+    X(unsigned char, TIDE_U8) X(short, TIDE_I16) X(unsigned short, TIDE_U16) X(int, TIDE_I32)      \
+    X(unsigned int, TIDE_U32) X(long, sizeof(long) == 8 ? TIDE_I64 : TIDE_I32)                     \
+    X(unsigned long, sizeof(long) == 8 ? TIDE_U64 : TIDE_U32) X(long long, TIDE_I64)               \
+    X(unsigned long long, TIDE_U64) X(tide_f16, TIDE_F16) X(tide_bf16, TIDE_BF16) X(float, TIDE_F32) \
+    X(double, TIDE_F64) X(tide_c64, TIDE_C64) X(tide_c128, TIDE_C128) X(bool, TIDE_BOOL)
+/* clang-format on */
+
 #ifndef __cplusplus
 
 #define TIDE_TYPE_CELL(cell, ...)                                                            \
@@ -76,20 +87,11 @@ TIDE_END_DECLS
         tide_type_cached(&(cell), #__VA_ARGS__, sizeof(__VA_ARGS__), _Alignof(__VA_ARGS__)); \
     })
 
-/* long and long long are two C types of one layout; char and signed char are, too. */
+/* clang-format off */
+#define TIDE_TYPE_CASE(ctype, id) ctype *: (tide_type)(id),
 #define TIDE_TYPE_OF(cell, ...) \
-    _Generic((__VA_ARGS__ *)0,                                                                            \
-        char *: ((char)-1 < 0 ? (tide_type)TIDE_I8 : (tide_type)TIDE_U8),                       \
-        signed char *: (tide_type)TIDE_I8, unsigned char *: (tide_type)TIDE_U8,                 \
-        short *: (tide_type)TIDE_I16, unsigned short *: (tide_type)TIDE_U16,                    \
-        int *: (tide_type)TIDE_I32, unsigned int *: (tide_type)TIDE_U32,                        \
-        long *: (tide_type)(sizeof(long) == 8 ? TIDE_I64 : TIDE_I32),                           \
-        unsigned long *: (tide_type)(sizeof(long) == 8 ? TIDE_U64 : TIDE_U32),                  \
-        long long *: (tide_type)TIDE_I64, unsigned long long *: (tide_type)TIDE_U64,            \
-        tide_f16 *: (tide_type)TIDE_F16, tide_bf16 *: (tide_type)TIDE_BF16,                     \
-        float *: (tide_type)TIDE_F32, double *: (tide_type)TIDE_F64,                            \
-        tide_c64 *: (tide_type)TIDE_C64, tide_c128 *: (tide_type)TIDE_C128,                     \
-        bool *: (tide_type)TIDE_BOOL, default: TIDE_TYPE_CELL(cell, __VA_ARGS__))
+    _Generic((__VA_ARGS__ *)0, TIDE_C_TYPES(TIDE_TYPE_CASE) default: TIDE_TYPE_CELL(cell, __VA_ARGS__))
+/* clang-format on */
 
 #else
 
@@ -105,24 +107,7 @@ template <class T> struct builtin_type {
     template <> struct builtin_type<ctype> {        \
         static constexpr tide_type id = (constant); \
     };
-TIDE_X(char, char(-1) < 0 ? TIDE_I8 : TIDE_U8)
-TIDE_X(signed char, TIDE_I8)
-TIDE_X(unsigned char, TIDE_U8)
-TIDE_X(short, TIDE_I16)
-TIDE_X(unsigned short, TIDE_U16)
-TIDE_X(int, TIDE_I32)
-TIDE_X(unsigned int, TIDE_U32)
-TIDE_X(long, sizeof(long) == 8 ? TIDE_I64 : TIDE_I32)
-TIDE_X(unsigned long, sizeof(long) == 8 ? TIDE_U64 : TIDE_U32)
-TIDE_X(long long, TIDE_I64)
-TIDE_X(unsigned long long, TIDE_U64)
-TIDE_X(tide_f16, TIDE_F16)
-TIDE_X(tide_bf16, TIDE_BF16)
-TIDE_X(float, TIDE_F32)
-TIDE_X(double, TIDE_F64)
-TIDE_X(tide_c64, TIDE_C64)
-TIDE_X(tide_c128, TIDE_C128)
-TIDE_X(bool, TIDE_BOOL)
+TIDE_C_TYPES(TIDE_X)
 #undef TIDE_X
 
 /* Hidden: each module finds out the ids for itself. Shared by plugins that have copies of the

@@ -70,33 +70,24 @@ TIDE_API TIDE_COLD void tide_frame_acquire_slow(tide_pool *pool, uint32_t count,
                                                 const tide_type *types, const size_t *counts,
                                                 void **data, TIDE_PLACE);
 
-#define TIDE_EACH_TYPED(count, STEP) \
-    do {                             \
-        if ((count) > 0)             \
-            STEP(0);                 \
-        if ((count) > 1)             \
-            STEP(1);                 \
-        if ((count) > 2)             \
-            STEP(2);                 \
-        if ((count) > 3)             \
-            STEP(3);                 \
-        if ((count) > 4)             \
-            STEP(4);                 \
-        if ((count) > 5)             \
-            STEP(5);                 \
-        if ((count) > 6)             \
-            STEP(6);                 \
-        if ((count) > 7)             \
-            STEP(7);                 \
+/* The statements once for each i from 0 to count - 1, in which i is a constant. */
+#define TIDE_EACH_TYPED(...)                                    \
+    do {                                                        \
+        TIDE_EACH_4(0, __VA_ARGS__) TIDE_EACH_4(4, __VA_ARGS__) \
     } while (0)
+#define TIDE_EACH_4(at, ...) TIDE_EACH_2(at, __VA_ARGS__) TIDE_EACH_2((at) + 2, __VA_ARGS__)
+#define TIDE_EACH_2(at, ...) TIDE_EACH_1(at, __VA_ARGS__) TIDE_EACH_1((at) + 1, __VA_ARGS__)
+#define TIDE_EACH_1(at, i, count, ...) \
+    if ((count) > (at)) {              \
+        const uint32_t i = (at);       \
+        __VA_ARGS__                    \
+    }
 
 /* How many of the types before the i-th are equal to it. */
 TIDE_INLINE uint32_t tide_typed_repeats(const tide_type *types, uint32_t i)
 {
     uint32_t repeats = 0;
-#define TIDE_STEP(j) repeats += types[j] == types[i]
-    TIDE_EACH_TYPED(i, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(j, i, repeats += types[j] == types[i];);
     return repeats;
 }
 
@@ -112,27 +103,21 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
     uint64_t outer_saved = pool->saved, saved = 0;
     if (TIDE_UNLIKELY(top >= tide_log_open(pool) || (pool->tag & TIDE_TAG_DEEP) != 0))
         return false;
-#define TIDE_STEP(i)                                  \
-    do {                                              \
-        uint64_t bit = tide_type_bit(pool, types[i]); \
-        if (TIDE_UNLIKELY((outer_saved & bit) == 0))  \
-            return false;                             \
-        saved |= bit;                                 \
-    } while (0)
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, {
+        uint64_t bit = tide_type_bit(pool, types[i]);
+        if (TIDE_UNLIKELY((outer_saved & bit) == 0))
+            return false;
+        saved |= bit;
+    });
     scope->pool = pool;
     scope->base = top;
     scope->outer_saved = outer_saved;
     scope->tag = pool->tag + 1;
     scope->count = count;
-#define TIDE_STEP(i)                                   \
-    do {                                               \
-        scope->types[i] = types[i];                    \
-        scope->next[i] = pool->shelves[types[i]].next; \
-    } while (0)
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, {
+        scope->types[i] = types[i];
+        scope->next[i] = pool->shelves[types[i]].next;
+    });
     pool->tag = scope->tag;
     pool->saved = saved;
     return true;
@@ -149,13 +134,10 @@ TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, 
     scope->tag = slow.tag;
     scope->outer_saved = slow.outer_saved;
     scope->count = count;
-#define TIDE_STEP(i)                \
-    do {                            \
-        scope->types[i] = types[i]; \
-        scope->next[i] = NULL;      \
-    } while (0)
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, {
+        scope->types[i] = types[i];
+        scope->next[i] = NULL;
+    });
     scope->next[0] = slow.next[0];
 }
 
@@ -165,9 +147,7 @@ TIDE_INLINE bool tide_typed_enter_level(tide_typed_scope *scope, tide_pool *pool
 {
     while (TIDE_UNLIKELY(!tide_typed_open(scope, pool, count, types))) {
         tide_type copy[TIDE_TYPED_MAX];
-#define TIDE_STEP(i) copy[i] = types[i]
-        TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+        TIDE_EACH_TYPED(i, count, copy[i] = types[i];);
         if (tide_typed_prepare(pool, count, copy))
             continue;
         tide_typed_open_slow(scope, pool, count, types, copy, TIDE_PASS_PLACE);
@@ -199,13 +179,10 @@ TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
         if (outer == 0)
             return;
     }
-#define TIDE_STEP(i)                                              \
-    do {                                                          \
-        if (tide_typed_repeats(scope->types, i) == 0)             \
-            pool->shelves[scope->types[i]].next = scope->next[i]; \
-    } while (0)
-    TIDE_EACH_TYPED(scope->count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, scope->count, {
+        if (tide_typed_repeats(scope->types, i) == 0)
+            pool->shelves[scope->types[i]].next = scope->next[i];
+    });
     pool->tag = outer;
     pool->saved = scope->outer_saved;
 }
@@ -216,16 +193,13 @@ TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
 TIDE_INLINE bool tide_frame_fits(const tide_typed_scope *scope, uint32_t count,
                                  const tide_type *types, const size_t *counts, void **data)
 {
-#define TIDE_STEP(i)                                                           \
-    do {                                                                       \
-        const tide_slot *slot = scope->next[i] + tide_typed_repeats(types, i); \
-        if (TIDE_UNLIKELY(counts[i] >= slot->limit))                           \
-            return false;                                                      \
-        TIDE_ONE_BY_ONE();                                                     \
-        data[i] = slot->data;                                                  \
-    } while (0)
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, {
+        const tide_slot *slot = scope->next[i] + tide_typed_repeats(types, i);
+        if (TIDE_UNLIKELY(counts[i] >= slot->limit))
+            return false;
+        TIDE_ONE_BY_ONE();
+        data[i] = slot->data;
+    });
     return true;
 }
 
@@ -236,26 +210,20 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
 {
     if (TIDE_LIKELY(tide_typed_enter_level(scope, pool, count, types, TIDE_PASS_PLACE)) &&
         TIDE_LIKELY(tide_frame_fits(scope, count, types, counts, data))) {
-#define TIDE_STEP(i) \
-    pool->shelves[types[i]].next = scope->next[i] + tide_typed_repeats(types, i) + 1
-        TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+        TIDE_EACH_TYPED(i, count,
+                        pool->shelves[types[i]].next =
+                            scope->next[i] + tide_typed_repeats(types, i) + 1;);
         return;
     }
     tide_type type_copy[TIDE_TYPED_MAX];
     size_t count_copy[TIDE_TYPED_MAX];
     void *data_copy[TIDE_TYPED_MAX];
-#define TIDE_STEP(i)               \
-    do {                           \
-        type_copy[i] = types[i];   \
-        count_copy[i] = counts[i]; \
-    } while (0)
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, {
+        type_copy[i] = types[i];
+        count_copy[i] = counts[i];
+    });
     tide_frame_acquire_slow(scope->pool, count, type_copy, count_copy, data_copy, TIDE_PASS_PLACE);
-#define TIDE_STEP(i) data[i] = data_copy[i]
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    TIDE_EACH_TYPED(i, count, data[i] = data_copy[i];);
 }
 
 #ifndef __clang__
