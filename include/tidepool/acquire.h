@@ -18,7 +18,6 @@
 
 #include <tidepool/inline/acquire.h>
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -59,5 +58,4 @@ TIDE_END_DECLS
 /* T *tide_fill(pool, T, n, value): every element a copy of value, converted to T. */
 #define tide_fill(pool, T, n, ...) TIDE_FILL_BY(TIDE_UNIQUE(tide_value_), pool, T, n, __VA_ARGS__)
 
-#endif
 #endif

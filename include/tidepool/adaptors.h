@@ -25,7 +25,6 @@
 #include <sys/types.h>
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -102,5 +101,4 @@ TIDE_API void tide_cupy_free(void *stream, void *data, int device);
 
 TIDE_END_DECLS
 
-#endif
 #endif

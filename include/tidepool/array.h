@@ -13,7 +13,6 @@
 
 #include <tidepool/inline/array.h>
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -111,5 +110,4 @@ TIDE_API tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *s
 
 TIDE_END_DECLS
 
-#endif
 #endif

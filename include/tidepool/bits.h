@@ -16,7 +16,6 @@
 
 #include <tidepool/acquire.h>
 #include <tidepool/array.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -60,5 +59,4 @@ TIDE_API size_t tide_bits_count(const uint64_t *bits, size_t n);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -32,7 +32,6 @@
 #include <stdio.h>
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -264,5 +263,4 @@ TIDE_API tide_status tide_buffers_print(tide_buffers *buffers, FILE *out);
 
 TIDE_END_DECLS
 
-#endif
 #endif

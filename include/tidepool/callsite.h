@@ -9,7 +9,6 @@
 #include <tidepool/acquire.h>
 #include <tidepool/array.h>
 #include <tidepool/scope.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -59,5 +58,4 @@ TIDE_INLINE tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -8,7 +8,6 @@
 #define TIDEPOOL_CHECK_H
 
 #include <tidepool/inline/config.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -68,5 +67,4 @@ TIDE_END_DECLS
         return returned;                                                                 \
     } while (0)
 
-#endif
 #endif

@@ -22,7 +22,6 @@
 #include <tidepool/array.h>
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -228,5 +227,4 @@ TIDE_API tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, si
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -112,7 +112,6 @@ static __device__ __forceinline__ void *tide_bump_acquire(tide_bump *bump, tide_
 #if !defined(__CUDACC_RTC__) && !defined(__OPENCL_VERSION__) /* the host */
 
 #include <tidepool/mark.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -142,6 +141,5 @@ TIDE_API const char *tide_bump_source(void);
 
 TIDE_END_DECLS
 
-#endif
 #endif
 #endif

@@ -30,7 +30,6 @@
 #include <tidepool/buffers.h>
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -63,5 +62,4 @@ TIDE_API tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -15,7 +15,6 @@
 
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -70,5 +69,4 @@ TIDE_API tide_status tide_device_memory_trim(tide_device *device, size_t keep_by
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -7,7 +7,6 @@
 #define TIDEPOOL_DLPACK_H
 
 #include <tidepool/inline/config.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -64,5 +63,4 @@ typedef struct tide_dl_managed {
 
 TIDE_END_DECLS
 
-#endif
 #endif

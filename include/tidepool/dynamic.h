@@ -8,7 +8,6 @@
 #include <tidepool/inline/site.h>
 #include <tidepool/mark.h>
 #include <tidepool/type.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -49,5 +48,4 @@ TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, ui
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -10,7 +10,6 @@
 #include <tidepool/buffers.h>
 #include <tidepool/learn.h>
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -106,5 +105,4 @@ TIDE_API tide_status tide_event_write(FILE *out, const tide_event *event);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -15,7 +15,6 @@
 #include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/type.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -70,5 +69,4 @@ TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -6,7 +6,6 @@
 #define TIDEPOOL_HALF_H
 
 #include <tidepool/type.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -23,5 +22,4 @@ TIDE_API void tide_bf16_from_floats(tide_bf16 *target, const float *source, size
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -25,7 +25,6 @@
 #include <tidepool/inline/config.h>
 #include <tidepool/site.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -125,5 +124,4 @@ TIDE_API void tide_reason_each(bool (*visit)(const char *code, const char *words
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -23,7 +23,6 @@
 
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -86,5 +85,4 @@ TIDE_API tide_status tide_limit_stats(tide_limit_statistics *out);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -16,7 +16,6 @@
 
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -34,5 +33,4 @@ TIDE_API tide_status tide_listen_end(void);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -4,7 +4,6 @@
 #define TIDEPOOL_LOCK_DOWN_H
 
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -21,5 +20,4 @@ TIDE_API tide_status tide_lock_down(void);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -8,7 +8,6 @@
 #define TIDEPOOL_MARK_H
 
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -33,5 +32,4 @@ TIDE_API tide_status tide_rewind(tide_pool *pool, tide_mark mark);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -32,7 +32,7 @@
 
 #include <tidepool/buffers.h>
 
-#if defined(TIDE_LANGUAGE_OK) && defined(__cplusplus) && defined(__has_include)
+#if defined(__cplusplus) && defined(__has_include)
 #if __has_include(<cuda/memory_resource>) && __has_include(<cuda_runtime_api.h>)
 #define TIDE_MEMORY_RESOURCE
 #endif

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -24,5 +23,4 @@ tide_status tide_metrics_write(FILE *out);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -15,7 +15,6 @@
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
 #include <tidepool/type.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -172,5 +171,4 @@ TIDE_API tide_status tide_pool_print(const tide_pool *pool, FILE *out);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <tidepool/site.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -92,5 +91,4 @@ TIDE_API tide_status tide_profile_read(const char *bytes, size_t length, bool me
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -21,7 +21,6 @@
 
 #include <tidepool/acquire.h>
 #include <tidepool/inline/scope.h>
-#ifdef TIDE_LANGUAGE_OK
 
 /* Opens a scope for the rest of this block, as a call site of its own. */
 #define TIDE_SCOPE(...) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), (__VA_ARGS__), NULL)
@@ -40,5 +39,4 @@
  * belongs to the level that is open. */
 #define TIDE_LOOP(pool, i, ...) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, __VA_ARGS__)
 
-#endif
 #endif

@@ -15,7 +15,6 @@
 #include <tidepool/inline/array.h>
 #include <tidepool/inline/site.h>
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -152,5 +151,4 @@ TIDE_API const char *tide_kind_name(tide_kind kind);
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -4,7 +4,6 @@
 #define TIDEPOOL_STATUS_H
 
 #include <tidepool/inline/config.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -38,5 +37,4 @@ TIDE_API const char *tide_status_name(tide_status status);
 
 TIDE_END_DECLS
 
-#endif
 #endif

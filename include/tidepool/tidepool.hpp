@@ -27,7 +27,6 @@
 #include <tidepool/dynamic.h>
 #include <tidepool/scope.h>
 #include <tidepool/upkeep.h>
-#ifdef TIDE_LANGUAGE_OK
 #ifdef __cplusplus
 
 #include <cstdio>
@@ -452,6 +451,5 @@ template <size_t I, class... T> struct std::tuple_element<I, tidepool::frame<T..
     using type = tidepool::span<std::tuple_element_t<I, std::tuple<T...>>>;
 };
 
-#endif
 #endif
 #endif

@@ -29,7 +29,6 @@
 
 #include <tidepool/inline/tunable.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -114,5 +113,4 @@ TIDE_API bool tide_tunable_row_get(const tide_tunable *tunable, uint32_t index,
 
 TIDE_END_DECLS
 
-#endif
 #endif

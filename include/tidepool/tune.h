@@ -9,7 +9,6 @@
 
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -33,5 +32,4 @@ TIDE_API void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *u
 
 TIDE_END_DECLS
 
-#endif
 #endif

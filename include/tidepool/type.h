@@ -5,7 +5,6 @@
 
 #include <tidepool/inline/type.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -39,5 +38,4 @@ TIDE_END_DECLS
 #define tide_type_of(...) (::tidepool::type_of<TIDE_BARE(__VA_ARGS__)>())
 #endif
 
-#endif
 #endif

@@ -4,7 +4,6 @@
 #define TIDEPOOL_UPKEEP_H
 
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -37,5 +36,4 @@ TIDE_API tide_status tide_pool_check(const tide_pool *pool);
 
 TIDE_END_DECLS
 
-#endif
 #endif

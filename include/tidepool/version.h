@@ -5,7 +5,6 @@
 
 #include <tidepool/inline/config.h>
 #include <tidepool/status.h>
-#ifdef TIDE_LANGUAGE_OK
 
 #define TIDEPOOL_VERSION_MAJOR 0
 #define TIDEPOOL_VERSION_MINOR 1
@@ -34,5 +33,4 @@ TIDE_INLINE tide_status tide_version_check(void)
 
 TIDE_END_DECLS
 
-#endif
 #endif

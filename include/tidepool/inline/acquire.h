@@ -4,7 +4,6 @@
 #define TIDEPOOL_INLINE_ACQUIRE_H
 
 #include <tidepool/inline/layout.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -68,5 +67,4 @@ TIDE_END_DECLS
                 tide_fill_at((pool), tide_type_of(T), TIDE_AS(size_t, n), &(value), TIDE_HERE)); \
     })
 
-#endif
 #endif

@@ -5,7 +5,6 @@
 
 #include <tidepool/dlpack.h>
 #include <tidepool/inline/layout.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -104,5 +103,4 @@ TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type typ
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -5,20 +5,18 @@
 #ifndef TIDEPOOL_INLINE_CONFIG_H
 #define TIDEPOOL_INLINE_CONFIG_H
 
+/* A file that nobody has: the one error at which compilers stop. */
+#if !defined(__GNUC__)
+#include <Tidepool needs GNU C: GCC or Clang>
+#elif defined(__cplusplus) && __cplusplus < 201703L
+#include <Tidepool needs C++17 or later: compile with -std=c++17>
+#elif !defined(__cplusplus) && __STDC_VERSION__ + 0 < 201112L
+#include <Tidepool needs C11 or later: compile with -std=c11, or with -std=gnu11>
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A program in an older language gets this one error of the headers: they declare nothing then. */
-#if !defined(__GNUC__)
-#error "Tidepool needs GNU C: GCC or Clang"
-#elif defined(__cplusplus) && __cplusplus < 201703L
-#error "Tidepool needs C++17 or later: compile with -std=c++17"
-#elif !defined(__cplusplus) && __STDC_VERSION__ + 0 < 201112L
-#error "Tidepool needs C11 or later: compile with -std=c11, or with -std=gnu11"
-#else
-#define TIDE_LANGUAGE_OK
-#endif
 
 /* TIDE_AS(T, value): a cast. Macros use it, for what a macro makes stands in the program, and C++
  * programs may be warned of C's casts. TIDE_BEGIN_DECLS switches that warning off for the inline

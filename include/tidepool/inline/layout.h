@@ -17,7 +17,6 @@
 #define TIDEPOOL_INLINE_LAYOUT_H
 
 #include <tidepool/pool.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -131,5 +130,4 @@ TIDE_INLINE bool tide_type_saved(const tide_pool *pool, tide_type type)
 
 TIDE_END_DECLS
 
-#endif
 #endif

@@ -5,7 +5,6 @@
 #define TIDEPOOL_INLINE_LOOP_H
 
 #include <tidepool/inline/layout.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -75,5 +74,4 @@ TIDE_INLINE void tide_loop_leave(tide_loop *loop)
 
 TIDE_END_DECLS
 
-#endif
 #endif

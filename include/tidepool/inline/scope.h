@@ -8,7 +8,6 @@
 #include <tidepool/inline/site.h>
 #include <tidepool/inline/type.h>
 #include <tidepool/inline/typed.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -189,5 +188,4 @@ static __attribute__((destructor(101), unused)) void tide_module_destructor_(voi
 }
 #endif
 
-#endif
 #endif

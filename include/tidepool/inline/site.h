@@ -5,7 +5,6 @@
 #define TIDEPOOL_INLINE_SITE_H
 
 #include <tidepool/inline/layout.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -142,5 +141,4 @@ TIDE_API void tide_module_leave(const void *anchor);
 
 TIDE_END_DECLS
 
-#endif
 #endif

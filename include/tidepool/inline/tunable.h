@@ -5,7 +5,6 @@
 #define TIDEPOOL_INLINE_TUNABLE_H
 
 #include <tidepool/inline/config.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -145,5 +144,4 @@ static __attribute__((destructor(101), unused)) void tide_tunables_destructor_(v
 }
 #endif
 
-#endif
 #endif

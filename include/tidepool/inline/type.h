@@ -5,7 +5,6 @@
 
 #include <tidepool/inline/config.h>
 #include <tidepool/inline/map.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -145,5 +144,4 @@ template <class T> TIDE_MODULE_OWN inline tide_type type_of()
 
 #endif
 
-#endif
 #endif

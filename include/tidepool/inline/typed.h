@@ -29,7 +29,6 @@
 
 #include <tidepool/inline/layout.h>
 #include <tidepool/inline/map.h>
-#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -232,5 +231,4 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
 
 TIDE_END_DECLS
 
-#endif
 #endif
