@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends what would make other system calls than those of memory and locks: from then on the setting
  * `locked` is asked wherever such a thing begins. */
-#include <tidepool/lock_down.h>
+#include <tidepool/tune.h>
 
 #include <tidepool/listen.h>
 

@@ -41,9 +41,8 @@ typedef struct tide_buffer {
     uint64_t slot, generation;
 } tide_buffer;
 
-/* Flags: a kind of memory, or-ed with a tag and an alignment. Together they are the key. The program
- * chooses the tags, to keep its own kinds of buffers apart. Files opened with O_DIRECT, and memory
- * that is registered with a network card or io_uring, want whole pages. */
+/* Flags: a kind of memory, or-ed with a tag of the program's and an alignment: together the key. Whole
+ * pages are for files opened with O_DIRECT, network cards and io_uring. */
 enum {
     TIDE_BUFFER_DEVICE = 0,  /* the device's own; the host sees it if the two share their memory */
     TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device */
@@ -58,18 +57,13 @@ enum {
 };
 #define TIDE_BUFFER_TAG(tag) (TIDE_AS(uint32_t, tag) << 8) /* 0 … 15; or it with a kind */
 
-/* Managed memory is there where tide_device_information says `managed`, else TIDE_ERROR_DEVICE; the
- * device "host" has its own in its place. It does not count as held (tidepool/device_memory.h). Like
- * pinned memory it is handed out when all work that was queued before its release is over. The host may
- * read and write it:
- *
- *   `concurrent`   while no work uses the buffer
- *   not            while nothing at all runs on the device and the host has waited for that
- *                  (tide_pool_wait); else the process gets a signal
- *
- * tide_buffer_acquire_zeroed clears it on the instance's stream: wait for that before the host reads. A
- * pool that draws from managed buffers has managed slots: its rewinds wait for nothing, so the host may
- * touch them when the pool's streams are idle. */
+/* Managed memory is there where tide_device_information says `managed`, else TIDE_ERROR_DEVICE; "host" has
+ * its own in its place. It does not count as held (tidepool/device_memory.h). It is handed out when all
+ * work that was queued before its release is over. The host may use it while no work uses the buffer if
+ * the device is `concurrent`; else while nothing at all runs on the device and the host has waited for
+ * that (tide_pool_wait), or the process gets a signal. tide_buffer_acquire_zeroed clears it on the
+ * instance's stream: wait for that. Pools that draw from managed buffers have managed slots: their
+ * rewinds wait for nothing, so the host may touch them when the pool's streams are idle. */
 
 /* ---- events ---- */
 
@@ -90,15 +84,14 @@ typedef struct tide_buffer_event {
     bool hit;        /* acquired: the buffer had been cached                   */
 } tide_buffer_event;
 
-/* Called for each event by the thread that acquires, releases, trims, steps or destroys. It may
- * take locks of the program and allocate, also from pools, but not from the buffers it is called
- * for, nor from a pool that draws from them and is at work just then (TIDE_ERROR_STATE). It
- * returns, without longjmp or exception. `event` is valid during the call. */
+/* Called by the thread that acquires, releases, trims, steps or destroys. It may take locks of the
+ * program and allocate, also from pools, but not from the buffers it is called for, nor from a pool that
+ * draws from them and is at work (TIDE_ERROR_STATE). It returns, without longjmp or exception. `event`
+ * is valid during the call. */
 typedef void (*tide_buffer_hook)(const tide_buffer_event *event, void *user);
 
-/* A hook that writes a trace for tidepool-replay to the FILE that is its user data. Each acquire
- * and release is a line: `time thread stream acquire|release slot bytes flags`, the time in
- * nanoseconds since the first line, threads counted from 1. */
+/* A hook that writes a trace for tidepool-replay to the FILE that is its user data, a line each:
+ * `time thread stream acquire|release slot bytes flags` (nanoseconds since the first; threads from 1). */
 TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 
 /* ---- create and destroy ---- */
@@ -124,41 +117,38 @@ typedef struct tide_buffers_options {
     TIDE_GROWTH TIDE_ZERO;
 } tide_buffers_options;
 
-/* A new, empty instance. NULL device: the host. NULL options: the defaults. NULL with a message
- * when an option is bad, the device is lost or closed, or memory or address space is short. Release
- * it with tide_buffers_destroy. */
+/* A new, empty instance. NULL device: the host. NULL options: the defaults. NULL with a message when an
+ * option is bad, the device is lost or closed, or memory or address space is short. */
 TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
                                            const tide_buffers_options *options);
 
 /* An instance that all callers share, with the defaults: one for each device and kind, one for each
- * context of the kind TIDE_BUFFER_PINNED. NULL device: the host. Each caller calls
- * tide_buffers_destroy once; the last such call ends it. NULL with a message as for
- * tide_buffers_create. */
+ * context of the kind TIDE_BUFFER_PINNED. The last tide_buffers_destroy of these ends it. NULL as above. */
 TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 
-/* Gives all memory back and ends the instance, which no other thread may be using. It waits for a
- * thread that ages what is cached, so hold no lock that the hook takes. TIDE_ERROR_STATE, nothing
- * changed, while buffers are live or pools take slots from it. Memory goes back behind the work
- * that is queued on the streams of its releases. NULL: TIDE_OK. */
+/* Gives all memory back, behind the work that is queued on the streams of its releases, and ends the
+ * instance, which no other thread may be using. It waits for a thread that ages what is cached: hold no
+ * lock that the hook takes. TIDE_ERROR_STATE, nothing changed, while buffers are live or pools take slots
+ * from it. NULL: TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */
 
-/* Acquires a buffer of at least `bytes` bytes (0 is allowed), uninitialised, aligned as the
- * instance's flags say. If the device has no memory, what is cached on it is given back and the
- * device asked once more. A zero handle with a message: no memory, or too large a size. */
+/* Acquires a buffer of at least `bytes` bytes (0 is allowed), uninitialised, aligned as the instance's
+ * flags say. Where the device has no memory, what is cached goes first. A zero handle with a message: no
+ * memory, or too large a size. */
 TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
 
-/* The same, and sets *pointer to what tide_buffer_pointer would return, at about the cost of an
- * acquire alone. On failure *pointer is NULL; TIDE_ERROR_ARGUMENT if `pointer` itself is. */
+/* The same, and sets *pointer as tide_buffer_pointer, at about the cost of an acquire alone; on failure
+ * to NULL. TIDE_ERROR_ARGUMENT if `pointer` is NULL. */
 TIDE_API tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t bytes,
                                                  void **pointer);
 
-/* The same with flags, for work on a stream. If work is still queued on the stream of its release,
- * what is queued on `stream` from now on comes after that, by one event at most; no host waits.
- * Pinned and managed buffers, which the host writes, are handed out only when that work is over.
- * While a graph is captured on the stream it gets what was last used there, or new memory. Of many
- * cached ones the 64 released last are looked at. */
+/* The same with flags, for work on a stream: what is queued there from now on comes after the work that
+ * is queued on the stream of the buffer's release, by one event at most; no host waits. Pinned and managed
+ * buffers, which the host writes, are handed out only when that work is over. While a graph is captured
+ * on the stream it gets what was last used there, or new memory. Of many cached ones the 64 released last
+ * are looked at. */
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
 
@@ -174,44 +164,38 @@ TIDE_API tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t by
 TIDE_API tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t count,
                                               tide_buffer *out);
 
-/* Releases a buffer; any thread. TIDE_ERROR_STALE, nothing changed, if the handle was released
- * before, even if its memory is acquired again by now, or never named a buffer. Two threads that
- * release one handle at the same moment are a race of the program's; check level 1 tells the
- * second. */
+/* Releases a buffer. TIDE_ERROR_STALE, nothing changed, if the handle was released before, even if its
+ * memory is acquired again by now, or never named a buffer. Two threads that release one handle at the
+ * same moment are a race of the program's; check level 1 tells the second. */
 TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer);
 
-/* The same for many. What can be released is; if some were refused, the status is that of the last
- * of these. */
+/* The same for many: what can be released is; the status is that of the last that was refused. */
 TIDE_API tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_buffer *handles,
                                               size_t count);
 
-/* The same, if work that uses the buffer may still be queued on the stream, which then stays as
- * long as the instance. TIDE_ERROR_STATE while a graph is captured on it that the library was told
- * of (tide_capture_begin). */
+/* The same, behind the work that is queued on the stream, which stays as long as the instance.
+ * TIDE_ERROR_STATE while a graph is captured on it that the library was told of. */
 TIDE_API tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer,
                                             void *stream);
 
-/* The same, if all work that uses the buffer is over: no stream of the program has anything to do
- * with it. */
+/* The same, if all work that uses the buffer is over. */
 TIDE_API tide_status tide_buffer_release_idle(tide_buffers *buffers, tide_buffer buffer);
 
-/* A buffer's memory, and its size in bytes: what was asked for or more, and all of it may be used.
- * The pointer is valid until the release. NULL and 0, with a message, for a handle that is not
- * live. */
+/* A buffer's memory until the release, and its size in bytes: what was asked for or more, and all of it
+ * may be used. NULL and 0, with a message, for a handle that is not live. */
 TIDE_API void *tide_buffer_pointer(tide_buffers *buffers, tide_buffer buffer);
 TIDE_API size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer);
 
-/* The handle of the live buffer whose memory starts at the pointer, for callers that were only
- * given the pointer. A zero handle, without a message, where none does: any pointer may be asked
- * about. A second release by one address is refused only until that memory is acquired again. */
+/* The handle of the live buffer whose memory starts at the pointer, which may be any; zero, without a
+ * message, where none does. A second release by one address is refused only until that memory is acquired
+ * again. */
 TIDE_API tide_buffer tide_buffer_of(const tide_buffers *buffers, const void *pointer);
 
-/* The size in bytes of the bucket of a request for `bytes`: what it gets, or more, if it gets a
- * larger one that was cached. 0: the request is too large. */
+/* The size in bytes of the bucket of a request for `bytes`; 0: it is too large. */
 TIDE_API size_t tide_buffers_round_up(const tide_buffers *buffers, size_t bytes);
 
-/* Gives back the buffers that have been cached for `ticks` ticks or more; 0: all that are cached.
- * Pinned memory that the device still reads or writes stays. A zero summary, with a message, for NULL. */
+/* Gives back what has been cached for `ticks` ticks or more; 0: all. Pinned memory that the device still
+ * reads or writes stays. Zero, with a message, for NULL. */
 TIDE_API tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t ticks);
 
 /* ---- statistics ---- */
@@ -248,8 +232,8 @@ typedef struct tide_buffers_statistics {
     TIDE_GROWTH;
 } tide_buffers_statistics;
 
-/* All numbers belong to one moment. `buckets` (or NULL) receives the first `room` of the buckets in
- * use, sorted by key and size. Threads that acquire or release meanwhile wait. */
+/* All numbers are of one moment; threads that acquire or release meanwhile wait. `buckets` (or NULL)
+ * receives the first `room` of the buckets in use, sorted by key and size. */
 TIDE_API tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *out,
                                         tide_bucket_statistics *buckets, size_t room);
 

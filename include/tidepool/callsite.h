@@ -12,9 +12,8 @@
 
 TIDE_BEGIN_DECLS
 
-/* For the macros, and for code without them, which gets its site from tide_site_register_kind. The
- * site must be of the kind TIDE_KIND_ACQUIRE here, TIDE_KIND_ARRAY in the second function; this is
- * not checked. */
+/* For sites of tide_site_register_kind: of the kind TIDE_KIND_ACQUIRE here, TIDE_KIND_ARRAY in the
+ * second function, which is not checked. */
 TIDE_INLINE void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n)
 {
     if (TIDE_UNLIKELY(pool == NULL))

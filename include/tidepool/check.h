@@ -23,34 +23,30 @@ typedef enum tide_report_kind {
                                          as the setting `live_warn` says; once for each         */
 } tide_report_kind;
 
-/* Sets the function that gets all reports; NULL: none. A report is printed on stderr, too, unless
- * the function returns false. `text` may have several lines and is valid during the call. Any
- * thread may call it, in the middle of a rewind, and for the two kinds of level 2 inside a signal
- * handler: it does not use pools. Set it before other threads can report, for function and `user`
- * are not exchanged in one step.
+/* Sets the function that gets all reports; NULL: none. A report is printed on stderr, too, unless it
+ * returns false. `text` may have several lines and is valid during the call. Any thread may call it, in
+ * the middle of a rewind, and for the two kinds of level 2 inside a signal handler: it does not use
+ * pools. Set it before other threads can report.
  *
- * Level 2 needs a handler of SIGSEGV, installed with the first pool of level 2. It passes every
- * fault on to the handler before it, as a later one must to it. On an alternate signal stack it
- * takes up to 6 KiB. Where the kernel accesses a rewound array, as in read(2), the call fails with
- * EFAULT and nothing is reported. Beyond some 30 000 live arrays further ones are not guarded. */
+ * Level 2 needs a handler of SIGSEGV, installed with the first pool of level 2. It passes every fault on
+ * to the handler before it, as a later one must to it. On an alternate signal stack it takes up to
+ * 6 KiB. Where the kernel accesses a rewound array, as in read(2), the call fails with EFAULT and nothing
+ * is reported. Beyond some 30 000 live arrays further ones are not guarded. */
 typedef bool (*tide_report_function)(tide_report_kind kind, const char *text, void *user);
 TIDE_API void tide_report_set_handler(tide_report_function function, void *user);
 
 /* How many pools exist whose check level is 1 or 2. Read it atomically; do not write it. */
 extern TIDE_API_DATA int tide_checked_pools;
 
-/* Does `pointer` survive the innermost open scope? `pointer` points into an array, or is a
- * tide_array. False if the array belongs to the innermost open scope of a pool of this thread that
- * checks; a report then says where the array was acquired. True for anything else, also for
- * NULL. */
+/* Does `pointer`, into an array or to a tide_array, survive the innermost open scope? False, with a
+ * report of where it was acquired, if its array belongs to that of a pool of this thread that checks.
+ * True for anything else, also for NULL. */
 TIDE_API bool tide_escape_check(const void *pointer);
 
-/* The same for a function that is about to return `pointer`: does it survive all scopes that end
- * with the function? These are those that bear the function's name, one inside the other on later
- * and later lines, and those inside the last that a longjmp skipped. A mark, a skipped scope of
- * another function, or a second scope on one line ends the search. (By name and file: a scope of
- * another function of the same name above it in the same file, which calls it, counts as its own.) Where the function has none
- * open, nothing ends with it: true. (In a visitor of tide_site_each the same is said.) */
+/* The same for a function that is about to return `pointer`: does it survive all scopes that end with
+ * the function? These bear its name, one inside the other on later and later lines; those inside the
+ * last that a longjmp skipped count, too. A mark, a skipped scope of another function, or a second scope
+ * on one line ends the search. True where it has none open, and in a visitor of tide_site_each. */
 TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
                                 uint32_t line);
 

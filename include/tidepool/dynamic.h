@@ -29,19 +29,16 @@ TIDE_API uint32_t tide_type_count(void);
 #define tide_ones_type(pool, type, n)        tide_ones_at((pool), (type), (n), TIDE_HERE)
 #define tide_fill_type(pool, type, n, value) tide_fill_at((pool), (type), (n), (value), TIDE_HERE)
 
-/* Scopes for an FFI: a call from another language. tide_scope_enter fills *scope, which the caller
- * owns and must not move until it is left. A NULL site means one shared, unnamed site.
- * tide_scope_leave rewinds. It returns TIDE_ERROR_STALE, and changes nothing, if the scope was left
- * before or an older scope or mark has been rewound. Further errors: TIDE_ERROR_ARGUMENT for a NULL
- * pool or scope, TIDE_ERROR_THREAD, TIDE_ERROR_LIMIT when the log is full, when scopes nest too
- * deep, and as tide_rewind gives it. */
+/* Scopes for other languages. tide_scope_enter fills *scope, which the caller owns and does not move
+ * until it is left; a NULL site means one shared, unnamed site. tide_scope_leave rewinds;
+ * TIDE_ERROR_STALE, nothing changed, if the scope was left before or an older scope or mark rewound.
+ * TIDE_ERROR_ARGUMENT for a NULL pool or scope, TIDE_ERROR_THREAD, TIDE_ERROR_LIMIT when the log is full,
+ * when scopes nest too deep, and as tide_rewind gives it. */
 TIDE_API tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope);
 TIDE_API tide_status tide_scope_leave(tide_scope *scope);
 
-/* The same for a frame: a scope with all its temporaries. data[i] receives counts[i] elements of
- * type types[i]. If one cannot be acquired, all data[i] are NULL and the status says why. The scope
- * is open all the same, and what was acquired goes back with it. The site must be of
- * TIDE_KIND_FRAME. */
+/* The same for a frame, at a site of TIDE_KIND_FRAME: data[i] receives counts[i] elements of types[i]. If
+ * one cannot be acquired, all are NULL and the status says why; the scope is open all the same. */
 TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,
                                             const tide_type *types, const size_t *counts,
                                             void **data, tide_scope *scope);

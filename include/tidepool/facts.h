@@ -15,9 +15,8 @@ TIDE_BEGIN_DECLS
 
 enum { TIDE_NAME_BYTES = 32, TIDE_THREAD_NAME_BYTES = 16 }; /* of the copies below, with their 0 */
 
-/* A pool as another thread sees it. Each figure is right by itself, but they may be of moments that
- * lie a little apart. Those marked * are read from what the owner is just then changing: they may
- * be off by the arrays that it is acquiring or rewinding. Asked by the owner, all are exact. */
+/* A pool as another thread sees it. Figures are right each by itself, of moments a little apart; those
+ * marked * may be off by the arrays that the owner just then acquires or rewinds. */
 typedef struct tide_pool_information {
     uint64_t id;                              /* number of the pool in its process, from 1      */
     char name[TIDE_NAME_BYTES];               /* as tide_pool_options.name, cut off             */
@@ -38,10 +37,9 @@ typedef struct tide_pool_information {
     TIDE_GROWTH;
 } tide_pool_information;
 
-/* Calls `visit` for every live pool of the process (of this copy of the library), the oldest first,
- * until it returns false. The pools are copied first: `visit` is called with no lock held and may
- * do what it likes; a pool may be gone by then. TIDE_ERROR_MEMORY, nothing called, if there is none
- * for the copies; TIDE_ERROR_ARGUMENT for a NULL function. Any thread. */
+/* Calls `visit` for every live pool of this copy of the library, the oldest first, until it returns
+ * false. The pools are copied first: no lock is held, and a pool may be gone by then. TIDE_ERROR_MEMORY,
+ * nothing called; TIDE_ERROR_ARGUMENT for a NULL function. Any thread. */
 TIDE_API tide_status tide_pool_each(bool (*visit)(const tide_pool_information *pool, void *user),
                                     void *user);
 
@@ -56,18 +54,16 @@ typedef struct tide_buffers_information {
     tide_buffers_statistics statistics;
 } tide_buffers_information;
 
-/* The same for every instance of buffers. The statistics of each are of one moment: threads that
- * acquire from it or release to it just then wait, as for tide_buffers_stats. Not from a hook of
- * buffers. Any thread. */
+/* The same for every instance of buffers; the statistics of each are of one moment
+ * (tide_buffers_stats). Not from a hook of buffers. Any thread. */
 TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_information *buffers,
                                                      void *user),
                                        void *user);
 
-/* Writes one line, a JSON document in UTF-8, that has all of it: pools, call sites, buffers,
- * learning, the process and its settings. Bytes of names that are no UTF-8 are written as U+FFFD;
- * all numbers are finite, and none is above 2^63 - 1. The line is made in memory and then written
- * at once, with no lock held; the stream is flushed. TIDE_ERROR_MEMORY, nothing written;
- * TIDE_ERROR_FILE with the system's message; TIDE_ERROR_ARGUMENT for NULL. Any thread.
+/* Writes one line, a JSON document in UTF-8 (other bytes of names are U+FFFD): pools, call sites,
+ * buffers, learning, the process and its settings. All numbers are finite, none above 2^63 - 1. The line
+ * is made in memory and written at once, with no lock held; the stream is flushed. TIDE_ERROR_MEMORY,
+ * nothing written; TIDE_ERROR_FILE with the system's message; TIDE_ERROR_ARGUMENT. Any thread.
  *
  *   "format" "tidepool-facts", "format_version" 1; new members may come, none changes or goes
  *   "version", "pid", "program", "time_ns" (CLOCK_MONOTONIC), "wall_ns" (CLOCK_REALTIME),

@@ -6,9 +6,9 @@
  *   tide_generic_add(norm, TIDE_F64, norm_f64);
  *   TIDE_DISPATCH(norm, array->type, &arguments);       a call site of its own
  *
- * If a site often dispatches on the same few types, it gets a table of these: they are tested for
- * one by one, the most frequent first, and their methods are called directly. No compiler is needed. Methods of other types are looked up. The idea
- * is Catwalk.jl's. */
+ * A site that often dispatches on the same few types gets a table of these: they are tested for one by
+ * one, the most frequent first, and their methods are called directly. No compiler is needed. The idea
+ * is Catwalk.jl's. Any thread, all functions. */
 #ifndef TIDEPOOL_GENERIC_H
 #define TIDEPOOL_GENERIC_H
 
@@ -24,16 +24,13 @@ TIDE_BEGIN_DECLS
 
 typedef struct tide_generic tide_generic;
 
-/* A new generic function without methods. It lives until the process ends. The name is copied; it
- * need not be unique. NULL with a message when the name is NULL or empty, or memory is short. Any
- * thread, as all functions of this header. */
+/* A new generic function without methods, for good. The name is copied; it need not be unique. NULL with
+ * a message when the name is NULL or empty, or memory is short. */
 TIDE_API tide_generic *tide_generic_create(const char *name);
 
-/* The same for a function that chooses by integer: by one of the keys 0 to count - 1, whatever they
- * mean to the program. At each call that speaks of the function's types, a key stands in their
- * place, also at TIDE_DISPATCH, and sites learn which keys come as they learn types. Any number
- * that is no key meets the method of TIDE_ALL_TYPES. Pages of 256 methods are made as keys get
- * methods. NULL with a message also when count is 0 or above TIDE_TYPE_LIMIT. */
+/* The same for a function that chooses by one of the keys 0 to count - 1, whatever they mean: a key then
+ * stands wherever a call speaks of the function's types, and sites learn which keys come. Any number that
+ * is no key meets the method of TIDE_ALL_TYPES. NULL also when count is 0 or above TIDE_TYPE_LIMIT. */
 TIDE_API tide_generic *tide_generic_create_keys(const char *name, size_t count);
 
 /* Adds the method of a type, or replaces it. A call that has begun uses the method that it found.

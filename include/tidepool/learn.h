@@ -10,15 +10,14 @@
  *   round     one pass over all of this
  *
  * A background thread does the rounds. It decides and talks to the stager, and calls neither the
- * program nor a driver: hooks and events are for threads of the program. It starts, inside a use that
- * takes some 40 microseconds more, when a site has been used often enough; it ends when nothing was
- * going on for two seconds, or before a fork, and comes back by itself. Where no use may be late call
- * tide_background_start first. To do the rounds by hand set `background` to 0 and call tide_step.
- * `exit` waits two seconds at most for the thread, which may be in the dynamic linker.
+ * program nor a driver. It starts, inside a use that takes some 40 microseconds more, when a site has
+ * been used often enough; it ends when nothing was going on for two seconds, or before a fork, and
+ * comes back by itself. Where no use may be late call tide_background_start first; to do the rounds by
+ * hand set `background` to 0 and call tide_step. `exit` waits two seconds at most for the thread.
  *
- * In the child of a fork nothing is learned, unless its parent had not used the library: sites keep
- * their plans, and steps do no rounds. The types of a scope are put in force without a round, by the
- * thread that uses it: when its window is full, and after a few uses that acquired other types. */
+ * In the child of a fork nothing is learned, unless its parent had not used the library. The types of
+ * a scope are put in force without a round, by the thread that uses it: when its window is full, and
+ * after a few uses that acquired other types. */
 #ifndef TIDEPOOL_LEARN_H
 #define TIDEPOOL_LEARN_H
 
@@ -28,31 +27,28 @@
 
 TIDE_BEGIN_DECLS
 
-/* Starts the background thread now, to stay until tide_background_stop; a fork ends it and starts
- * it again. It also ends as the last thread after a main that left by pthread_exit.
+/* Starts the background thread now, to stay until tide_background_stop (a fork ends and restarts it).
  * TIDE_ERROR_MEMORY: the system gives no thread; TIDE_ERROR_STATE in the child of a fork, once the
  * process ends, and after tide_lock_down. Any thread. */
 TIDE_API tide_status tide_background_start(void);
 
-/* Ends the background thread, waits until the system has let go of it, and has the event handler
- * told. It starts again only by tide_background_start. A compile under way goes on; a later step
- * takes the answer. TIDE_ERROR_STATE from the `visit` of tide_site_each. Not from the constructor
- * or destructor of a library: the thread may wait for the linker. Any thread. */
+/* Ends the background thread, waits until it is gone, and has the event handler told. It starts again
+ * only by tide_background_start. A later step takes the answer of a compile under way.
+ * TIDE_ERROR_STATE from the `visit` of tide_site_each. Not from the constructor or destructor of a
+ * library: the thread may wait for the linker. Any other thread. */
 TIDE_API tide_status tide_background_stop(void);
 
 /* Does the thread exist? Any thread. */
 TIDE_API bool tide_background_running(void);
 
-/* One round: reads full windows, decides, sends specs to the stager, takes its answers without
- * waiting for them, opens trials and windows, publishes plans. It asks every pool for what the
- * settings `auto_trim` and `auto_compact` want (the background thread asks less often), gives back
- * buffers that nobody wanted for long, and has the event handler told. Any thread; while another
- * thread does a round there is none, and TIDE_OK. */
+/* One round: reads full windows, decides, sends specs to the stager, takes its answers without waiting
+ * for them, opens trials and windows, publishes plans; asks every pool for what `auto_trim` and
+ * `auto_compact` want, gives back buffers that nobody wanted for long, and has the event handler told.
+ * Any thread; while another does a round there is none, and TIDE_OK. */
 TIDE_API tide_status tide_step(void);
 
-/* Does rounds until nothing is left to do without further uses of the sites: full windows are
- * decided on, what pays is compiled, finished trials are judged. TIDE_ERROR_STATE when that takes
- * `timeout_ms` milliseconds or longer, other threads' rounds included. Any thread. */
+/* Does rounds until nothing is left to do without further uses of the sites. TIDE_ERROR_STATE when that
+ * takes `timeout_ms` milliseconds or longer, other threads' rounds included. Any thread. */
 TIDE_API tide_status tide_settle(int timeout_ms);
 
 /* ---- what happened ---- */
@@ -79,21 +75,19 @@ typedef struct tide_event {
     const char *reason_code; /* of the reason: tide_reason_each; static text                    */
 } tide_event;
 
-/* Sets the function that is called for each event. Events are queued and told in order, by one
- * thread of the program at a time: where one calls tide_step, tide_settle, tide_background_stop or
- * tide_event_deliver, makes a pool or buffers, or makes the use that fills a site's window. No lock
- * of the library is held; the handler may call what it likes and leaves pools and scopes as they were.
- * 1024 events wait at most: of more the oldest are not told, but counted
- * (tide_learning_statistics). What waits at a fork only the parent tells, what waits when the
- * process ends nobody. NULL: no function. Any thread.
+/* Sets the function that is called for each event; NULL: none. Events are told in order, by one thread
+ * of the program at a time: where one calls tide_step, tide_settle, tide_background_stop or
+ * tide_event_deliver, makes a pool or buffers, or makes the use that fills a site's window. No lock of
+ * the library is held; the handler may call what it likes and leaves pools and scopes as they were.
+ * 1024 events wait at most; the oldest of more are counted, not told (tide_learning_statistics). What
+ * waits at a fork only the parent tells, what waits when the process ends nobody. Any thread.
  *
- * With the setting `verbose` each event is also a line on the standard error: `tidepool: event` and
- * key=value. */
+ * With the setting `verbose` each is also a line on the standard error: `tidepool: event`, key=value. */
 typedef void tide_event_function(const tide_event *event, void *user);
 TIDE_API void tide_event_set_handler(tide_event_function *function, void *user);
 
-/* Has the handler told what waits, and returns how many events that were. Nothing while another
- * thread tells, or from the handler itself. Any thread. */
+/* Has the handler told what waits; how many events that were. 0 while another thread tells, or from the
+ * handler itself. Any thread. */
 TIDE_API size_t tide_event_deliver(void);
 
 /* "found", "staged", "published", "missed", "gave up". Static text. */
@@ -117,8 +111,8 @@ typedef struct tide_learning_statistics {
 /* TIDE_ERROR_ARGUMENT for NULL. Any thread. */
 TIDE_API tide_status tide_learning_stats(tide_learning_statistics *out);
 
-/* Calls `visit` for every decision that learning can make and every refusal, each with its code and
- * its words, both static text, until `visit` returns false. Any thread. */
+/* Calls `visit` for every decision and refusal that learning knows, with its code and its words, both
+ * static text, until it returns false. Any thread. */
 TIDE_API void tide_reason_each(bool (*visit)(const char *code, const char *words, void *user),
                                void *user);
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A process that listens: the command `tidepool` looks into it and steers its sites.
  *
- * The socket is $XDG_RUNTIME_DIR/tidepool/PID.sock, or /tmp/tidepool-UID/PID.sock where that
- * variable is not set. It speaks JSON lines (profiler/listen/README.md) and only with processes of
- * the same user, and root's: the folder is closed to others. A thread of the library serves it, in
- * which signals are blocked and which calls nothing of the program; no thread of the program ever
- * waits for a client. The code is in a component of its own, libtidepool-listen, which is loaded
- * when it is wanted.
- *
- * A program listens when it calls tide_listen, or when the setting `listen` is 1 (environment:
- * TIDEPOOL_LISTEN=1), from its first pool on; then failures are one line on the standard error. A
- * forked child does not listen. The socket goes when the process exits. */
+ * The socket is $XDG_RUNTIME_DIR/tidepool/PID.sock, or /tmp/tidepool-UID/PID.sock where that variable
+ * is not set. It speaks JSON lines (profiler/listen/README.md), with processes of the same user and
+ * root's only. A thread of a component of its own, libtidepool-listen, serves it, in which signals are
+ * blocked and which calls nothing of the program; no thread of the program waits for a client. The
+ * setting `listen` (TIDEPOOL_LISTEN=1) begins it with the first pool; failures are then one line on the
+ * standard error. A forked child does not listen. The socket goes when the process exits. */
 #ifndef TIDEPOOL_LISTEN_H
 #define TIDEPOOL_LISTEN_H
 
@@ -19,16 +15,15 @@
 
 TIDE_BEGIN_DECLS
 
-/* Listens from now on. `folder` is where the socket will be; it is made (mode 0700) if it is not
- * there, and must belong to this user and be closed to others, its path shorter than 80 bytes. NULL:
- * where the command looks. Again while the process listens: nothing happens. TIDE_ERROR_FILE with the
- * reason when the component cannot be loaded, or the socket or the thread cannot be made;
- * TIDE_ERROR_STATE while another thread begins or ends this, in a forked child, once exit has been
- * called, and from a visitor of sites. Any thread. */
+/* Listens from now on. `folder` is where the socket will be: made (mode 0700) if it is not there, this
+ * user's and closed to others, its path shorter than 80 bytes. NULL: where the command looks. Again:
+ * nothing happens. TIDE_ERROR_FILE with the reason when the component cannot be loaded, or the socket or
+ * the thread made; TIDE_ERROR_STATE while another thread begins or ends this, in a forked child, once
+ * exit has been called, and from a visitor of sites. Any thread. */
 TIDE_API tide_status tide_listen(const char *folder);
 
-/* Ends that and waits for the end of the thread: clients find the connection closed, the name is
- * gone. The setting does not begin it again. TIDE_ERROR_STATE as above. Any thread. */
+/* Ends that, and waits for the end of the thread. The setting does not begin it again. Errors as above.
+ * Any thread. */
 TIDE_API tide_status tide_listen_end(void);
 
 TIDE_END_DECLS

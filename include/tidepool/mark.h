@@ -18,16 +18,14 @@ typedef struct tide_mark {
     uint64_t saved;  /* what the level around it had saved: the pool's own   */
 } tide_mark;
 
-/* Opens a level. The first acquire of a type saves the state of its shelf, so the cost does not
- * grow with the number of types. On failure (NULL, another thread's pool, log full) the mark's
- * `pool` is NULL and the message says why. */
+/* Opens a level. On failure (NULL, another thread's pool, log full) the mark's `pool` is NULL and the
+ * message says why. */
 TIDE_API tide_mark tide_checkpoint(tide_pool *pool);
 
-/* Puts the pool back to its state at the checkpoint; the memory stays in the pool.
- * TIDE_ERROR_STALE, nothing changed, if the mark has been rewound before: by itself, by an older
- * mark, by an enclosing scope or by a reset. TIDE_ERROR_ARGUMENT if the mark is of another pool or
- * of a failed checkpoint. TIDE_ERROR_LIMIT, nothing changed, if it would end levels that were left
- * open, and too often did already (tide_pool_reset says when). */
+/* Puts the pool back to its state at the checkpoint; the memory stays in the pool. Nothing changed:
+ * TIDE_ERROR_STALE if the mark has been rewound before, by itself, an older mark, an enclosing scope
+ * or a reset; TIDE_ERROR_ARGUMENT for a mark of another pool or a failed checkpoint; TIDE_ERROR_LIMIT
+ * as tide_pool_reset says. */
 TIDE_API tide_status tide_rewind(tide_pool *pool, tide_mark mark);
 
 TIDE_END_DECLS

@@ -13,12 +13,11 @@
 
 TIDE_BEGIN_DECLS
 
-/* Writes what tide_facts_write tells now as metrics in Prometheus's text format (Content-Type
- * `text/plain; version=0.0.4`). A family has at most 100
- * series of its own; the rest is summed as `other`. What pools, buffers and sites had counted that
- * are gone stays in the sums, if they were there in an earlier call. TIDE_ERROR_ARGUMENT
- * for NULL, TIDE_ERROR_MEMORY, TIDE_ERROR_FILE; then what was written is not whole. The message is
- * not set. Any thread, one at a time; not from a visitor of sites, for whom the others would wait. */
+/* Writes what tide_facts_write tells now in Prometheus's text format (Content-Type `text/plain;
+ * version=0.0.4`). A family has at most 100 series of its own; the rest is summed as `other`. What gone
+ * pools, buffers and sites had counted stays in the sums, if they were there in an earlier call.
+ * TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY, TIDE_ERROR_FILE: what was written is not whole; no message.
+ * Any thread, one at a time; not from a visitor of sites. */
 tide_status tide_metrics_write(FILE *out);
 
 TIDE_END_DECLS

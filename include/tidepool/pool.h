@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools: creation, ownership, memory given back, statistics.
  *
- * A pool belongs to one thread at a time, its owner. Nothing in it is locked. Every call that takes
- * a pool must come from its owner, unless the call says otherwise. A pool of check level 1 or 2
- * refuses other threads (TIDE_ERROR_THREAD); at level 0 nothing is checked.
+ * A pool belongs to one thread at a time, its owner; nothing in it is locked. Calls that take a pool
+ * come from its owner, unless they say otherwise. A pool of check level 1 or 2 refuses other threads
+ * (TIDE_ERROR_THREAD); at level 0 nobody checks.
  *
- * Calls that return a status also return TIDE_ERROR_ARGUMENT for a NULL pool or result, and for a
- * pool that another copy of the library made (a static one in a plugin, say); others do nothing
- * then, and set the message. */
+ * TIDE_ERROR_ARGUMENT: a NULL pool or result, or a pool of another copy of the library (a static one
+ * in a plugin). Calls without a status do nothing then, and set the message. */
 #ifndef TIDEPOOL_POOL_H
 #define TIDEPOOL_POOL_H
 
@@ -33,8 +32,7 @@ typedef enum tide_check {
                                inaccessible when it is rewound; on a device as level 1        */
 } tide_check;
 
-/* What a pool's hook is told of. What was allocated and returned, less what was freed and exported,
- * is what the pool holds. */
+/* What a pool's hook is told of. Allocated and returned less freed and exported is what it holds. */
 typedef enum tide_pool_happening {
     TIDE_POOL_ALLOCATED, /* a slot has got memory                                      */
     TIDE_POOL_FREED,     /* a slot's memory was given back                             */
@@ -56,10 +54,10 @@ typedef struct tide_pool_event {
     const void *caller; /* else the code that called, for addr2line; or NULL */
 } tide_pool_event;
 
-/* Called for each event by the thread that changes the pool: when slots get memory and give it
- * back, so not at all by steady work. It may take locks of the program, allocate, and use other
- * pools and buffers, but not its own pool (TIDE_ERROR_STATE) nor the buffers that this draws from.
- * It returns, or ends the process. `event` is valid during the call. */
+/* Called by the thread that changes the pool when slots get memory or give it back, so not at all by
+ * steady work. It may take locks of the program, allocate, and use other pools and buffers, but not
+ * its own pool (TIDE_ERROR_STATE) nor the buffers that this draws from. It returns, or ends the
+ * process. `event` is valid during the call. */
 typedef void (*tide_pool_hook)(const tide_pool_event *event, void *user);
 
 /* All zero means: the defaults. */
@@ -84,48 +82,38 @@ typedef struct tide_pool_options {
     TIDE_GROWTH TIDE_ZERO;
 } tide_pool_options;
 
-/* A pool may lie in memory that the program gives: a static buffer, a mapped file of huge pages,
- * shared memory. Its arrays are there and nowhere else, aligned as in every pool; its own books are
- * not. The size, in whole 64 bytes, is the pool's limit; beyond it TIDE_ERROR_LIMIT says how many
- * bytes are missing. An array that grows takes both sizes until it has grown. Free pieces begin
- * with 16 bytes of the library's.
- *
- * The memory stays the program's and outlives the pool and what consumers hold of it
- * (tide_array_export). No other pool has any of it at the same time; of processes that share it
- * after a fork, one uses the pool. With `memory` neither buffers nor a device may be given. Check
- * level 2 is level 1 there. */
+/* A pool may lie in memory of the program's: a static buffer, a mapped file of huge pages, shared
+ * memory. Its arrays are there and nowhere else; its own books are not. The size, in whole 64 bytes, is
+ * its limit; beyond it TIDE_ERROR_LIMIT says how many bytes are missing. An array that grows takes
+ * both sizes until it has grown; free pieces begin with 16 bytes of the library's. The memory outlives
+ * the pool and what consumers hold of it (tide_array_export). No other pool has any of it at the same
+ * time; of processes that share it after a fork, one uses the pool. Neither buffers nor a device are
+ * given with it. Check level 2 is level 1 there. */
 
-/* A new, empty pool owned by the calling thread. NULL options: the defaults. Returns NULL with
- * a message when an option is bad or address space is short. Release with tide_pool_destroy. */
+/* A new, empty pool of the calling thread's. NULL options: the defaults. NULL with a message when an
+ * option is bad or address space is short. Release it with tide_pool_destroy. */
 TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
 
-/* Frees the pool and every slot in it. TIDE_ERROR_STATE, nothing changed, while a scope or mark is
- * open (reset the pool first, if these are known to be dead), for a thread's own pool, and while a
- * graph is captured on the pool's stream. NULL: TIDE_OK.
- *
- * The process keeps the address space of up to sixteen small pools of check level 0 for the next
- * that are created. It goes back when tide_pool_trim is called for all types of any pool, or with
- * the setting `auto_trim`. */
+/* Frees the pool and every slot in it. TIDE_ERROR_STATE, nothing changed, while a scope or mark is open
+ * (reset the pool first, if these are known to be dead), for a thread's own pool, and while a graph is
+ * captured on its stream. NULL: TIDE_OK. The process keeps the address space of up to sixteen small
+ * pools of check level 0 for the next, until tide_pool_trim of all types, or by `auto_trim`. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
-/* The calling thread's own pool: created on first use, destroyed when the thread ends, even if
- * another thread has adopted it. NULL with a message when it cannot be created; TIDE_ERROR_LIMIT:
- * the process has no thread key left. */
+/* The calling thread's own pool: created on first use, destroyed when the thread ends, even if another
+ * has adopted it. NULL with a message when it cannot be; TIDE_ERROR_LIMIT: no thread key is left. */
 TIDE_API tide_pool *tide_pool_local(void);
 
-/* Makes the calling thread the owner, before it uses the pool. The two threads synchronise by a
- * queue or a join: the old owner's last call comes before this one. TIDE_ERROR_STATE in the child
- * of a fork for a pool of another of the parent's threads. A pool on CUDA's per-thread default
- * stream is on the new owner's from then on: the host waits for the device, and where it cannot,
- * TIDE_ERROR_STATE, nothing changed. */
+/* Makes the calling thread the owner. The old owner's last call comes before this one, by a queue or
+ * a join. TIDE_ERROR_STATE, nothing changed: in the child of a fork, a pool of another of the parent's
+ * threads; a pool on CUDA's per-thread default stream, which is another stream in another thread. */
 TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
 
-/* Rewinds everything, at any depth. After it nothing is live and depth is 0; memory is kept. Scopes
- * that are still open notice it and do nothing when they end; open marks become stale.
- * TIDE_ERROR_LIMIT, nothing changed: this was done 2^40 times in one pool while scopes or marks
- * were open. tide_pool_empty is refused likewise, and so are tide_rewind and tide_scope_leave where
- * they would end levels that were left open. Those two have a second limit: 128 such calls, each
- * of which kept more levels than the one before. */
+/* Rewinds everything, at any depth; memory is kept. Scopes that are still open do nothing when they
+ * end; open marks become stale. TIDE_ERROR_LIMIT, nothing changed: this was done 2^40 times in one pool
+ * under open scopes or marks; so too tide_pool_empty, and tide_rewind and tide_scope_leave where they
+ * would end levels that were left open. (Those two have a second limit: 128 such calls, each of which
+ * kept more levels than the one before.) */
 TIDE_API tide_status tide_pool_reset(tide_pool *pool);
 
 /* What a trim or compact gave back. */
@@ -135,10 +123,8 @@ typedef struct tide_trim_summary {
 } tide_trim_summary;
 
 /* Releases the memory of every free slot of one type, or of TIDE_ALL_TYPES, and then also what the
- * process keeps of destroyed pools. Live arrays keep their address and content; it may be called
- * inside scopes. The summary is zero for a type that the pool has never used, and, with a message,
- * for an unknown type and while a graph is captured on the pool's stream. So too tide_pool_compact.
- */
+ * process keeps of destroyed pools. Live arrays stay, at any depth. Zero for a type that the pool has
+ * never used and, with a message, for an unknown type and while a graph is captured on its stream. */
 TIDE_API tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type);
 
 /* A pool at one moment, in bytes and counts. Bytes count capacity, not the lengths asked for. */

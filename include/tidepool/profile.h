@@ -21,19 +21,17 @@ typedef struct tide_profile_type {
     uint64_t slots;     /* slots that all these uses took together                   */
 } tide_profile_type;
 
-/* A pattern: something that may recur from use to use. For a scope it is the set of types that it
- * touched, ascending; for a frame its types in the order of its arrays; for an array its type, rank
- * and extents; for a dispatch the address of its generic function (files leave it out). A pattern
- * of more than TIDE_PATTERN_WORDS words is not kept; `pattern_other` counts it. */
+/* A pattern, which may recur from use to use: of a scope the set of types that it touched, ascending; of
+ * a frame its types in order; of an array its type, rank and extents; of a dispatch the address of its
+ * generic function (files leave it out). Longer ones than TIDE_PATTERN_WORDS are counted as `other`. */
 typedef struct tide_profile_pattern {
     uint64_t scopes; /* uses that showed it */
     uint32_t length;
     int64_t words[TIDE_PATTERN_WORDS];
 } tide_profile_pattern;
 
-/* Bytes: of a frame, an acquire and an array what was asked for; of a scope an upper bound: the
- * most that each of its slots was asked for since the pool last gave memory back, the only length
- * that is kept of them (at a check level: what was asked for). Files leave them out. */
+/* Bytes: of a frame, an acquire and an array what was asked for; of a scope an upper bound: the most
+ * that its slots were asked for lately (at a check level: what was asked for). Files leave them out. */
 typedef struct tide_site_profile {
     uint64_t scopes;        /* uses observed                                                  */
     uint64_t other;         /* touches of types for which the profile had no room             */
@@ -45,47 +43,41 @@ typedef struct tide_site_profile {
     TIDE_GROWTH;
 } tide_site_profile;
 
-/* Observes every site, known now or later, until it is switched off, whatever windows learning
- * opens. TIDE_ERROR_MEMORY if a site's profile cannot be allocated: that site is not observed, nor,
- * untold, a later one without memory. While it is on no compiled code is tried. Any thread. */
+/* Observes every site, known now or later, until it is switched off. TIDE_ERROR_MEMORY if a site's
+ * profile cannot be allocated: that site is not observed, nor, untold, a later one without memory.
+ * While it is on no compiled code is tried. Any thread. */
 TIDE_API tide_status tide_profile_observe(bool on);
 
-/* What was observed of one site, by tide_profile_observe or in the windows that learning opens
- * (tidepool/learn.h). All zero if nothing was. While scopes run, each figure is exact, but not all
- * are of one moment. Any thread. */
+/* What was observed of one site, so far; all zero: nothing. While scopes run, each figure is exact, but
+ * not all are of one moment. Any thread. */
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
-/* Prints for each observed site: place, kind, tier, uses, misses, why it runs what it runs, its
- * last trial, a line for each type, and the most frequent patterns, as {a set}, (a sequence) or
- * f64[100,200]. TIDE_ERROR_MEMORY: nothing is printed. Any thread. */
+/* Prints each observed site: place, kind, tier, uses, misses, why it runs what it runs, its last trial,
+ * types and most frequent patterns: {a set}, (a sequence) or f64[100,200]. TIDE_ERROR_MEMORY: nothing
+ * is printed. Any thread. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */
 
-/* Writes the profiles of all sites to a file, as text: what was seen, or else what was loaded. The
- * file is replaced as a whole. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more
- * than 16384 observed sites, 8192 types or 32 MiB, or a type's name of more than 16000 bytes;
- * TIDE_ERROR_MEMORY. Sites with names of more than 4096 bytes and loaded profiles beyond the 16384
- * are left out. Any thread. */
+/* Writes the profiles of all sites to a file, as text: what was seen, or else what was loaded. The file
+ * is replaced as a whole. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more than 16384
+ * observed sites, 8192 types, 32 MiB, or a type's name of 16000 bytes; TIDE_ERROR_MEMORY. Left out are
+ * sites with names of more than 4096 bytes and loaded profiles beyond the 16384. Any thread. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
-/* Reads profiles from a file, for sites that are known now or later; the next round decides from
- * them. tide_profile_load forgets what was loaded before, tide_profile_merge adds to it.
- *
- * A site is found by kind, name, file, line and function; else by these without the line and with
- * the last part of the file's path only, if that names one site. What the running program has shown
- * counts first. Loading registers no type: a profile waits until its types are.
- *
- * TIDE_ERROR_FILE, with line and reason, for text of another format, cut short, too long or with
- * impossible figures; TIDE_ERROR_LIMIT for too many sites or types; TIDE_ERROR_MEMORY. Nothing is
- * changed then. Wrong figures cost speed, never safety. Any thread. */
+/* Reads profiles from a file, for sites that are known now or later; the next round decides from them.
+ * tide_profile_load forgets what was loaded before, tide_profile_merge adds to it. A site is found by
+ * kind, name, file, line and function; else without the line and with the last part of the file's path
+ * only, if that names one site. What the running program has shown counts first. A profile waits until
+ * its types are registered. Nothing changed: TIDE_ERROR_FILE, with line and reason, for text of another
+ * format, cut short, too long or with impossible figures; TIDE_ERROR_LIMIT for too many sites or types;
+ * TIDE_ERROR_MEMORY. Wrong figures cost speed, never safety. Any thread. */
 TIDE_API tide_status tide_profile_load(const char *path);
 TIDE_API tide_status tide_profile_merge(const char *path);
 
-/* The same text to and from the program. tide_profile_write writes it to a stream and flushes that:
- * on TIDE_ERROR_FILE part of it may be written. tide_profile_read reads so many bytes, which stay
- * the caller's, as tide_profile_merge if `merge`, else as tide_profile_load. TIDE_ERROR_LIMIT for
- * more than 32 MiB, TIDE_ERROR_ARGUMENT for NULL. Any thread. */
+/* The same text to a stream, which is flushed (on TIDE_ERROR_FILE part of it may be written), and from
+ * `length` bytes, which stay the caller's, as tide_profile_merge if `merge`, else as tide_profile_load.
+ * TIDE_ERROR_LIMIT for more than 32 MiB, TIDE_ERROR_ARGUMENT for NULL. Any thread. */
 TIDE_API tide_status tide_profile_write(FILE *out);
 TIDE_API tide_status tide_profile_read(const char *bytes, size_t length, bool merge);
 

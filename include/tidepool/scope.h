@@ -6,16 +6,15 @@
  *   TIDE_FRAME(pool, (double, r, n), …);    all temporaries at once: r is a double *
  *   TIDE_LOOP(pool, i, count) { … }         each iteration is a scope; one checkpoint for all
  *
- * The first three are declarations. The scope lasts to the end of the enclosing block, and every
- * way out of the block rewinds: return, break, continue, goto, in C++ an exception. A longjmp skips
- * the rewind, and so does an exception that passes functions compiled without -fexceptions; the
- * enclosing scope then does the rewind. Do not jump into a block past one of these declarations.
- * They may stand in headers, macros and templates, nest, recurse, and share a line. The scopes of a
- * pool must also nest in time: a coroutine that is suspended inside a scope needs its own pool.
+ * The first three are declarations, and last to the end of the enclosing block. Every way out of it
+ * rewinds: return, break, continue, goto, in C++ an exception. A longjmp skips that, and so does an
+ * exception that passes functions compiled without -fexceptions; the scope around rewinds then. Do
+ * not jump into a block past one of them. They may stand in headers, macros and templates, nest,
+ * recurse, and share a line. The scopes of a pool nest in time: a coroutine that is suspended inside
+ * a scope needs its own pool.
  *
- * A helper that is called from a scope may acquire any type, named or not: the first touch saves
- * its shelf. The pool may be NULL, as tide_pool_local() is without memory; every acquire then gives
- * NULL. */
+ * A helper that is called from a scope may acquire any type. With a NULL pool, as tide_pool_local()
+ * is without memory, every acquire gives NULL. */
 #ifndef TIDEPOOL_SCOPE_H
 #define TIDEPOOL_SCOPE_H
 
@@ -27,16 +26,14 @@
 
 /* Opens a scope that saves the shelves of the named types (1 to 8) on entry, inlined. */
 #define TIDE_SCOPE_TYPES(pool, ...) TIDE_TYPED_AT(TIDE_UNIQUE(tide_typed_), pool, __VA_ARGS__)
-/* Opens a scope and acquires all its temporaries (1 to 8) at once. TIDE_FRAME(pool, (T, name, n),
- * …) declares for each a T *name of n elements, uninitialised. If one cannot be acquired, all are
- * NULL and the message says why; what was acquired goes back with the scope. */
+/* Opens a scope and acquires all its temporaries (1 to 8): TIDE_FRAME(pool, (T, name, n), …) declares
+ * for each a T *name of n elements, uninitialised. If one cannot be acquired, all are NULL and the
+ * message says why. */
 #define TIDE_FRAME(pool, ...) TIDE_FRAME_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
-/* The loop for (size_t i = 0; i < count; i++), in which each iteration is a scope. The states that
- * the first iteration saved stay in the log; each later iteration only puts the shelves back.
- * break, continue, return and goto mean what they mean in a for loop. `count` is evaluated once;
- * with one below 0 the loop does not run. A reset inside the loop ends the scope, not the loop, and
- * so does the rewind of a mark that is older than the loop. What later iterations acquire then
- * belongs to the level that is open. */
+/* The loop for (size_t i = 0; i < count; i++), in which each iteration is a scope, and break, continue,
+ * return and goto mean what they mean in a for loop. `count` is evaluated once; below 0 the loop does
+ * not run. A reset inside, or the rewind of a mark that is older than the loop, ends the scope, not
+ * the loop: what later iterations acquire belongs to the level that is open. */
 #define TIDE_LOOP(pool, i, ...) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, __VA_ARGS__)
 
 #endif

@@ -2,9 +2,8 @@
 /* Call sites and the plans they run.
  *
  * Every TIDE_SCOPE in a program is a site: a static descriptor. One atomic pointer in it names the
- * plan that the site's scopes run now. To publish another plan, the library stores its address
- * there. A scope is left by the plan that it was entered by. Staging call sites is an idea of
- * Catwalk.jl.
+ * plan that the site's scopes run now; to publish another is to store its address there. A scope is
+ * left by the plan that it was entered by. Staging call sites is an idea of Catwalk.jl.
  *
  *   guard          the tests that decide whether a plan's fast path may do the work
  *   general path   what does the work if a guard fails; it is right in every case
@@ -75,17 +74,15 @@ typedef struct tide_site_information {
     TIDE_GROWTH;
 } tide_site_information;
 
-/* Makes a scope's site for code without macros (an FFI, an interpreter). The same name gives the
- * same site. The name is copied. The site lives until the process ends. NULL with a message when
- * the name is NULL or empty, or memory is short. Any thread. */
+/* Makes a scope's site for code without macros, for good. The same name, which is copied, gives the same
+ * site. NULL with a message when the name is NULL or empty, or memory is short. Any thread. */
 TIDE_API tide_site *tide_site_register(const char *name);
 
 /* The same for a site of any kind. NULL with a message also when a site of another kind has the
  * name. */
 TIDE_API tide_site *tide_site_register_kind(const char *name, tide_kind kind);
 
-/* The site of this kind that tide_site_info gives this name: static or registered, the one that
- * became known first if there are several. NULL with a message: TIDE_ERROR_NAME if there is none,
+/* The first site of this kind and name, static or registered. NULL with a message: TIDE_ERROR_NAME,
  * TIDE_ERROR_ARGUMENT. A static site dangles once its module is unloaded. Any thread. */
 TIDE_API tide_site *tide_site_find(const char *name, tide_kind kind);
 
@@ -93,20 +90,18 @@ TIDE_API tide_site *tide_site_find(const char *name, tide_kind kind);
  * thread. */
 TIDE_API size_t tide_site_count(void);
 
-/* Calls `visit` for each site, in the order in which they became known, until it returns false. The
- * list is locked meanwhile, so `visit` must not register sites, load libraries, fork or wait for
- * other threads, nor do what calls functions of the program: hooks, deleters, the handlers of
- * reports and events. It is refused what would wait (TIDE_ERROR_STATE): tide_step, tide_settle,
- * tide_background_stop, tide_listen, tide_listen_end, tide_buffers_destroy, and tide_device_open and
- * tide_device_close of any device but the host. Any thread. */
+/* Calls `visit` for each site, in the order in which they became known, until it returns false. The list
+ * is locked meanwhile, so `visit` must not register sites, load libraries, fork or wait for other
+ * threads, nor do what calls functions of the program: hooks, deleters, handlers. What would wait is
+ * refused (TIDE_ERROR_STATE): tide_step, tide_settle, tide_background_stop, tide_listen,
+ * tide_listen_end, tide_buffers_destroy, and opening and closing a device but the host. Any thread. */
 TIDE_API void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user);
 
 /* TIDE_ERROR_ARGUMENT for NULLs. The strings live as long as the site. Any thread. */
 TIDE_API tide_status tide_site_info(const tide_site *site, tide_site_information *out);
 
-/* The tuner's own data of a site, which the library neither reads nor changes: NULL until it is set.
- * It goes when the site's module is unloaded, and stays at a reset. TIDE_ERROR_ARGUMENT,
- * TIDE_ERROR_MEMORY. Any thread. */
+/* The tuner's own data of a site, NULL until it is set. It goes when the site's module is unloaded, and
+ * stays at a reset. TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY. Any thread. */
 TIDE_API tide_status tide_site_set_user(tide_site *site, void *user);
 TIDE_API void *tide_site_user(const tide_site *site);
 
@@ -127,18 +122,16 @@ TIDE_API void *tide_site_user(const tide_site *site);
  * kind or a bad count, TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */
 TIDE_API tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t count);
 
-/* Orders compiled code for what the site is known to be used for, whatever the setting `break_even`
- * says: the next round sends it to the stager. It waits for nothing. The code is then tried and
- * adopted as any other, or the site keeps its plan; events and the site's `reason` say which.
- * TIDE_OK also if the code is there, or on its way. TIDE_ERROR_STATE, with the reason: nothing is
- * known of the site's types yet (declare them), it has more than code is made for, it is pinned, or
- * learning is off. TIDE_ERROR_ARGUMENT for NULL, TIDE_ERROR_MEMORY. Any thread. */
+/* Orders compiled code for what the site is known to be used for, whatever `break_even` says, and does
+ * not wait. It is then tried and adopted as any other, or the site keeps its plan; events and the site's
+ * `reason` say which. TIDE_OK also if it is there, or on its way. TIDE_ERROR_STATE, with the reason:
+ * nothing is known of the site's types yet, it has more than code is made for, it is pinned, or learning
+ * is off. TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY. Any thread. */
 TIDE_API tide_status tide_site_compile_now(tide_site *site);
 
-/* Keeps the site at a tier, whatever is learned, until tide_site_unpin. The table tier uses the
- * types that were declared or learned so far; if there are none, every type is saved when touched.
- * TIDE_ERROR_STATE for a tier for which the site has no plan. Open scopes are left by the plan that
- * they were entered by. Any thread. */
+/* Keeps the site at a tier, whatever is learned, until tide_site_unpin. The table tier uses the types
+ * declared or learned so far; without any, every type is saved when touched. TIDE_ERROR_STATE for a tier
+ * for which the site has no plan. Any thread. */
 TIDE_API tide_status tide_site_pin(tide_site *site, tide_tier tier);
 TIDE_API tide_status tide_site_unpin(tide_site *site);
 

@@ -22,11 +22,9 @@ typedef enum tide_status {
     TIDE_ERROR_FILE = 11     /* a file that cannot be read, written or understood      */
 } tide_status;
 
-/* The message of the calling thread's last failed call. It names the call, the value and the limit.
- * It is empty before the first failure; a call that succeeds does not change it. The text belongs
- * to the thread and lasts until its next failing call, or its end. If there is no memory for it, or
- * no thread key, the message says that instead. Never NULL. A signal handler may read it; if it
- * interrupted a failing call, the text may be of two messages. */
+/* The message of the calling thread's last failed call: the call, the value, the limit; "" before the
+ * first. It is the thread's, until its next failing call or its end; it says so itself where there is
+ * no memory for it. Never NULL. A signal handler may read it (perhaps of two messages, half and half). */
 TIDE_API const char *tide_error_message(void);
 
 /* The status of the calling thread's last failed call (for calls that return NULL). */

@@ -11,15 +11,12 @@
  *   tidepool::buffer batch(buffers, bytes);                   memory that outlives scopes
  *
  * What fails throws tidepool::error, whose what() is the library's message; nothing has changed then.
- * Without exceptions (-fno-exceptions) the program ends with that message.
+ * With -fno-exceptions the program ends with that message. Arrays are tidepool::span<T>, std::span from
+ * C++20 on. Elements are raw memory, so T must be trivially copyable and destructible.
  *
- * Arrays are tidepool::span<T>: std::span from C++20 on, before that a type with the same members that
- * are used most. Elements are raw memory, so T must be trivially copyable and destructible.
- *
- * Costs are those of the macros: frame and scope_of are inlined, scope is a call. A scope that is to
- * learn what it acquires is a call site, which needs a macro: TIDE_SCOPE(pool). Threads, lifetimes and
- * limits are those that tidepool/pool.h, scope.h and acquire.h tell. A coroutine that is suspended
- * inside a scope needs a pool of its own: a tidepool::pool among its variables. */
+ * Costs are those of the macros: frame and scope_of are inlined, scope is a call. A scope that is to learn
+ * what it acquires is a call site, which needs a macro: TIDE_SCOPE(pool). Threads, lifetimes and limits
+ * are those of tidepool/pool.h, scope.h and acquire.h. */
 #ifndef TIDEPOOL_TIDEPOOL_HPP
 #define TIDEPOOL_TIDEPOOL_HPP
 

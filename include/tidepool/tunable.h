@@ -16,14 +16,13 @@
  *       shapes[which](n, a, b, c, tide_tunable("prefetch", 0, 16));
  *   }
  *
- * Tunables are listed when their module is loaded, before any use. What was found is in facts
- * (tidepool/facts.h), on the socket (tidepool/listen.h: ask, tell), and in profiles
- * (tidepool/profile.h): the next run begins with it. With TIDEPOOL_PROFILE=FILE in the environment
- * a program loads FILE, if it is there, before its main, and saves it when it exits (a child of a
- * fork does not; a file that could not be loaded stays as it is).
+ * Tunables are listed when their module is loaded, before any use. What was found is in facts, on the
+ * socket (tidepool/listen.h: ask, tell), and in profiles (tidepool/profile.h): the next run begins with
+ * it. With TIDEPOOL_PROFILE=FILE in the environment a program loads FILE, if it is there, before its
+ * main, and saves it when it exits (not the child of a fork, nor over a file that could not be loaded).
  *
- * Time is that of the calling thread's clock on the wall: a body that starts work on a device has
- * to wait for it. Of two variants that do the same for a key, one is kept by chance. */
+ * Time is that of the calling thread's clock on the wall: a body that starts work on a device has to
+ * wait for it. Of two variants that do the same for a key, one is kept by chance. */
 #ifndef TIDEPOOL_TUNABLE_H
 #define TIDEPOOL_TUNABLE_H
 
@@ -32,10 +31,9 @@
 
 TIDE_BEGIN_DECLS
 
-/* Measures from here to the end of the block, however that is left (an exit by longjmp counts for
- * nothing). `which` is a new constant: the number of the variant that this use is to run, 0 of what
- * is only measured. A use that is not timed costs a call; so many are timed that it costs a
- * hundredth of a body of 2 µs or more. */
+/* Measures to the end of the block, however that is left (not by longjmp). `which` is a new constant:
+ * the number of the variant that this use is to run, 0 of what is only measured. A use that is not timed
+ * costs a call; so many are timed that it costs a hundredth of a body of 2 µs or more. */
 #define TIDE_MEASURE(tunable, key, which)                                                   \
     tide_measured_use TIDE_PASTE(which, _use) __attribute__((cleanup(tide_measure_leave))); \
     tide_measure_begin(&TIDE_PASTE(which, _use), (tunable), TIDE_AS(uint64_t, key));        \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element types: small dense integers, process-wide, built in or registered at run time. */
+/* Element types: small dense integers, process-wide, built in or registered at run time. Any thread. */
 #ifndef TIDEPOOL_TYPE_H
 #define TIDEPOOL_TYPE_H
 
@@ -11,16 +11,13 @@ TIDE_BEGIN_DECLS
 /* Means all types, where a call allows that. */
 #define TIDE_ALL_TYPES UINT32_MAX
 
-/* Registers an element type, or finds the one that was registered before with the same name, size
- * (in bytes, ≥ 1) and alignment (in bytes, a power of two ≤ 4096 that divides the size). These
- * three together identify a type, so two files may each have their own `struct point`. The name is
- * copied. Returns TIDE_NO_TYPE with a message when an argument is bad (TIDE_ERROR_ARGUMENT for the
- * name, TIDE_ERROR_SIZE), no id is left (TIDE_ERROR_LIMIT) or no memory (TIDE_ERROR_MEMORY). Any
- * thread. */
+/* Registers an element type, or finds the one with the same name, size (bytes, ≥ 1) and alignment
+ * (bytes, a power of two ≤ 4096 that divides the size), which together identify a type: two files may
+ * each have their own `struct point`. The name is copied. TIDE_NO_TYPE with a message:
+ * TIDE_ERROR_ARGUMENT (name), TIDE_ERROR_SIZE, TIDE_ERROR_LIMIT (no id is left), TIDE_ERROR_MEMORY. */
 TIDE_API tide_type tide_type_register(const char *name, size_t size, size_t align);
 
-/* Name of a type ("f64", "struct point"); it lasts until the process ends. NULL with a message for
- * an unknown type. Any thread, as all functions of this header. */
+/* Name of a type ("f64", "struct point"), for good. NULL with a message for an unknown type. */
 TIDE_API const char *tide_type_name(tide_type type);
 
 /* Bytes of one element; 0 for TIDE_BIT (eight to a byte), and 0 with a message when unknown. */
@@ -28,10 +25,9 @@ TIDE_API size_t tide_type_size(tide_type type);
 
 TIDE_END_DECLS
 
-/* tide_type_of(T): the id of any complete C type T. `T *` must be a pointer to it. The id is a
- * constant for a built-in type. Any other type is registered on first use, by its name, size and
- * alignment. A type with a comma in its name may stand in parentheses; in other macros it must:
- * tide_acquire(pool, (std::pair<int, int>), n). */
+/* tide_type_of(T): the id of any complete C type T for which `T *` is a pointer to it: a constant for
+ * a built-in type; any other is registered on first use, by name, size and alignment. A type with a
+ * comma stands in parentheses: tide_acquire(pool, (std::pair<int, int>), n). */
 #ifndef __cplusplus
 #define tide_type_of(...) TIDE_TYPE_OF(TIDE_UNIQUE(tide_cell_), TIDE_BARE(__VA_ARGS__))
 #else

@@ -11,15 +11,13 @@ TIDE_BEGIN_DECLS
  * TIDE_ERROR_STATE, nothing changed, while a graph is captured on the pool's stream. */
 TIDE_API tide_status tide_pool_empty(tide_pool *pool);
 
-/* Releases the memory of free slots that are far too large. That is a slot whose capacity is at
- * least 10 × the largest request since the last compact, if that frees 1 MiB or more (both figures
- * are settings). Live arrays are never touched. */
+/* Releases the memory of free slots that hold at least 10 × their largest request since the last
+ * compact, where that frees 1 MiB or more. Live arrays stay. Errors as tide_pool_trim. */
 TIDE_API tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type);
 
-/* Asks the owner for a trim or a compact. Any thread may call it that knows the pool to be alive.
- * The owner does the work once, when it next opens a scope at the root. The program's results do
- * not depend on it. `requests` 0 takes back what has not been done yet. TIDE_ERROR_ARGUMENT for any
- * other bit. */
+/* Asks the owner for a trim or a compact, which it does once, when it next opens a scope at the root.
+ * Any thread that knows the pool to be alive. 0 takes back what has not been done yet.
+ * TIDE_ERROR_ARGUMENT for any other bit. */
 enum { TIDE_REQUEST_TRIM = 1, TIDE_REQUEST_COMPACT = 2 };
 TIDE_API tide_status tide_pool_request(tide_pool *pool, uint32_t requests);
 

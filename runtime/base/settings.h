@@ -49,7 +49,7 @@ static inline uint64_t tide_constant_whole(tide_constant constant)
     return (uint64_t)tide_constant_get(constant);
 }
 
-/* Are threads, processes and files given up (tidepool/lock_down.h)? */
+/* Are threads, processes and files given up (tide_lock_down)? */
 static inline bool tide_locked_down(void)
 {
     return tide_setting_get(TIDE_SETTING_locked) != 0;

@@ -23,10 +23,10 @@
 #include <tidepool/dynamic.h>
 #include <tidepool/learn.h>
 #include <tidepool/listen.h>
-#include <tidepool/lock_down.h>
 #include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 #include "tests/forms.h"
 #include "tests/support.h"

@@ -9,10 +9,9 @@
  *                               next ───────────────┘ the first free one
  *   log    {shelf, next, more} {…} … ◄── log_top
  *
- * The rule of the fast paths: each first tests a guard. If the guard holds, the fast path does its
- * work. If not, it has changed nothing and calls its cold twin, a function that handles every case.
- * A pool with a check level and a disabled pool must see every call. They set their fields so that
- * no guard ever holds; no fast path needs a test of its own for them. */
+ * The rule of the fast paths: each first tests a guard. If that holds, the fast path does its work; if
+ * not, it has changed nothing and calls its cold twin, a function that handles every case. Pools that
+ * must see every call (checked, disabled) set their fields so that no guard ever holds. */
 #ifndef TIDEPOOL_INLINE_LAYOUT_H
 #define TIDEPOOL_INLINE_LAYOUT_H
 
@@ -27,9 +26,8 @@ typedef struct tide_place {
     uint32_t line;
 } tide_place;
 
-/* This place, as three arguments. They are constants, and are loaded only where a cold path is
- * called. (A structure would be built in memory on the fast path. A static structure in an inline
- * C++ function would keep a shared library from ever being unloaded.) */
+/* This place, as three constant arguments, loaded only where a cold path is called. (A structure would be
+ * built on the fast path; a static one in an inline C++ function would keep a library from unloading.) */
 #define TIDE_HERE       __FILE__, __builtin_FUNCTION(), __LINE__
 #define TIDE_NOWHERE    NULL, NULL, 0
 #define TIDE_PLACE      const char *file, const char *function, uint32_t line

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Typed scopes and frames, inlined. Types that the source names need no plan and no log.
  *
- * The pool's word `saved` holds the types that the open level has saved, a bit each. A type is in
- * it if the level will put the type's shelf back when it ends, whatever happens until then. The
- * guard asks for all types of the scope at once. Where it fails, tide_typed_prepare first lets the
- * open level save the missing ones, as that level's own first acquire would; then the guard holds,
- * for this scope and for all later ones in that level.
+ * The pool's word `saved` holds the types that the open level has saved, a bit each: their shelves are
+ * put back when it ends, whatever happens until then. The guard asks for all types of the scope at once.
+ * Where it fails, tide_typed_prepare first lets the open level save the missing ones, as first acquires
+ * would; then it holds, for this scope and for all later ones in that level. So a typed scope need not
+ * write to the log. It keeps `next` of each shelf in variables of its own, which may be registers, and
+ * its level's `saved` is the set of its types. There are four ways in which it can end:
  *
- * So a typed scope need not write to the undo log. It keeps `next` of each shelf in a variable of
- * its own, which the compiler keeps in a register, and its level's `saved` is the set of its types.
- * There are four ways in which the scope can end:
- *
- *  1. It ends by itself. It puts `next` back from its variables, and `saved` to the word of the
- *     level around it.
- *  2. A longjmp skips it. The level around it has saved the shelf, so it puts the shelf back to a
- *     state that is older than this scope. (At the root there is nothing older to put back.)
- *  3. Something else was saved meanwhile (another type, an exchange, a scope left open). Then the
- *     log is longer or the tag is another, and tide_typed_rewind first rewinds the log.
+ *  1. By itself: it puts `next` back from its variables, and `saved` to that of the level around.
+ *  2. A longjmp skips it. The level around has saved the shelf, so it puts it back to an older state.
+ *     (At the root there is nothing older to put back.)
+ *  3. Something else was saved meanwhile (another type, an exchange, a scope left open). Then the log is
+ *     longer or the tag is another, and tide_typed_rewind first rewinds the log.
  *  4. A reset abandoned it. Then the tag is another, and tide_typed_rewind says to do nothing.
  *
- * Within the scope the same holds for its own level, one step further in: the types in its `saved`
- * are put back by 1 to 3, so scopes inside it need no log either.
- *
- * All loops here run over constants. They are written as a row of tests (TIDE_EACH_TYPED). So any
- * optimiser unrolls them, folds the tests for repeated types and keeps the scope in registers. */
+ * The same holds for its own level, one step further in, so scopes inside it need no log either. */
 #ifndef TIDEPOOL_INLINE_TYPED_H
 #define TIDEPOOL_INLINE_TYPED_H
 
