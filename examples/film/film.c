@@ -56,25 +56,8 @@ static void filter(float *restrict out, const float *in, int w, int h, float noi
         out[i] = mean[i] + square[i] * (in[i] - mean[i]);
 }
 
-static void denoise(float *restrict out, const float *in, int w, int h, int depth);
-
-/* Denoises a quarter of the pixels, as an image of half the size. */
-static void denoise_half(float *base, int w, int h, int depth)
-{
-    const size_t row = (size_t)w, half_w = row / 2, half_h = (size_t)h / 2, n = half_w * half_h;
-    FRAME((float, small, n), (float, calm, n));
-    film_have(small);
-    for (size_t y = 0; y < half_h; y++)
-        for (size_t x = 0; x < half_w; x++)
-            small[y * half_w + x] = base[2 * y * row + 2 * x];
-    denoise(calm, small, w / 2, h / 2, depth);
-    for (size_t y = 0; y < half_h; y++)
-        for (size_t x = 0; x < half_w; x++)
-            base[2 * y * row + 2 * x] = calm[y * half_w + x];
-}
-
 /* One level of the pyramid: splits the image into a base and details, shrinks small details to
- * nothing, and does the same to the base at half the size. */
+ * nothing, and does the same to a quarter of the base's pixels, as an image of half the size. */
 static void denoise(float *restrict out, const float *in, int w, int h, int depth)
 {
     const size_t n = (size_t)w * (size_t)h;
@@ -83,8 +66,18 @@ static void denoise(float *restrict out, const float *in, int w, int h, int dept
     filter(base, in, w, h, .02f / (float)(depth + 1));
     for (size_t i = 0; i < n; i++)
         detail[i] = in[i] - base[i];
-    if (depth < 3 && w > 16 && h > 16)
-        denoise_half(base, w, h, depth + 1);
+    if (depth < 3 && w > 16 && h > 16) {
+        const size_t row = (size_t)w, half_w = row / 2, half_h = (size_t)h / 2;
+        FRAME((float, small, half_w *half_h), (float, calm, half_w *half_h)); /* this block's */
+        film_have(small);
+        for (size_t y = 0; y < half_h; y++)
+            for (size_t x = 0; x < half_w; x++)
+                small[y * half_w + x] = base[2 * y * row + 2 * x];
+        denoise(calm, small, w / 2, h / 2, depth + 1);
+        for (size_t y = 0; y < half_h; y++)
+            for (size_t x = 0; x < half_w; x++)
+                base[2 * y * row + 2 * x] = calm[y * half_w + x];
+    }
     for (size_t i = 0; i < n; i++)
         out[i] = base[i] + (fabsf(detail[i]) < .05f ? 0 : detail[i] * .9f);
 }
@@ -143,7 +136,7 @@ static void *work(void *first)
     film_have(way_begin(job.device, job.pixels) ? out : NULL);
     shoot_and_denoise(out, 0); /* what is made once is made here */
     pthread_barrier_wait(&job.ready);
-    for (int i = *(int *)first; i < job.frames; i += job.threads) {
+    for (int i = (int)(intptr_t)first; i < job.frames; i += job.threads) {
         const double began = now_ms();
         shoot_and_denoise(out, i);
         job.ms[i] = now_ms() - began;
@@ -165,18 +158,15 @@ static bool write_pictures(float *out, int number)
 static bool make_film(void)
 {
     pthread_t threads[THREADS_MAX];
-    int first[THREADS_MAX];
     void *outs[THREADS_MAX];
     struct rusage before, after;
     double slowest = 0;
     uint32_t sum = 0;
     job.ms = film_have(calloc((size_t)job.frames, sizeof *job.ms));
     pthread_barrier_init(&job.ready, NULL, (unsigned)job.threads + 1);
-    for (int t = 0; t < job.threads; t++) {
-        first[t] = t;
-        if (pthread_create(&threads[t], NULL, work, &first[t]) != 0)
+    for (intptr_t t = 0; t < job.threads; t++)
+        if (pthread_create(&threads[t], NULL, work, (void *)t) != 0)
             return fprintf(stderr, "film: %d threads are not to be had\n", job.threads), false;
-    }
     pthread_barrier_wait(&job.ready);
     getrusage(RUSAGE_SELF, &before);
     const double began = now_ms();
@@ -221,8 +211,7 @@ static bool be_caught(void)
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
 static const struct argp_option options[] = {
-    {"type", 't', "T", 0, "the camera's pixels: u8, u16, f16, f32 (as the picture's: u8 or u16)",
-     0},
+    {"type", 't', "T", 0, "the camera's pixels: u8, u16, f16, f32 (as the picture's)", 0},
     {"frames", 'f', "N", 0, "1 to 100000 (100)", 0},
     {"threads", 'p', "N", 0, "that share them, 1 to 64 (1)", 0},
     {"scale", 's', "F", 0, "makes the picture smaller or larger, 0.05 to 8 (1)", 0},
@@ -256,28 +245,14 @@ static error_t take_option(int key, char *text, struct argp_state *state)
     return 0;
 }
 
-/* Each pixel is the nearest one of the old picture. */
-static void scale(void)
-{
-    const picture old = job.scene;
-    job.scene.width = (int)(old.width * job.scale);
-    job.scene.height = (int)(old.height * job.scale);
-    job.pixels = (size_t)job.scene.width * (size_t)job.scene.height;
-    float *to = job.scene.pixels = film_have(malloc((job.pixels + 1) * sizeof *to));
-    for (int y = 0; y < job.scene.height; y++)
-        for (int x = 0; x < job.scene.width; x++)
-            *to++ = old.pixels[(int)(y / job.scale) * old.width + (int)(x / job.scale)];
-    free(old.pixels);
-}
-
 int main(int argc, char **argv)
 {
     const struct argp about = {options, take_option, "[PICTURE.png]", NULL, NULL, NULL, NULL};
     argp_err_exit_status = 2;
     argp_parse(&about, argc, argv, 0, NULL, NULL);
-    if (!png_read(job.path, &job.scene, &job.type))
+    if (!png_read(job.path, job.scale, &job.scene, &job.type))
         return 1;
-    scale();
+    job.pixels = (size_t)job.scene.width * (size_t)job.scene.height;
     if (job.type_name != NULL)
         job.type = tide_type_find(job.type_name);
     const bool known =

@@ -64,8 +64,9 @@ static bool png_refuse(const char *path, FILE *file, const char *what)
     return false;
 }
 
-/* False: what is wrong, and where in the file, has been said. `type` gets the file's. */
-static bool png_read(const char *path, picture *out, tide_type *type)
+/* Makes it smaller or larger: each pixel is the nearest one of the file, whose type `type` gets. False:
+ * what is wrong, and where in the file, has been said. */
+static bool png_read(const char *path, double scale, picture *out, tide_type *type)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL)
@@ -75,11 +76,14 @@ static bool png_read(const char *path, picture *out, tide_type *type)
     if (read) {
         *type = (png.format & PNG_FORMAT_FLAG_LINEAR) != 0 ? TIDE_U16 : TIDE_U8;
         png.format = PNG_FORMAT_GRAY;
-        const size_t n = (size_t)png.width * png.height;
-        uint8_t *grey = film_have(calloc(n, 1));
-        *out = (picture){(int)png.width, (int)png.height, film_have(malloc(n * sizeof(float)))};
+        const int from_w = (int)png.width, w = (int)(from_w * scale), h = (int)(png.height * scale);
+        uint8_t *grey = film_have(calloc(png.width, png.height));
+        float *to = film_have(malloc(((size_t)w * (size_t)h + 1) * sizeof *to));
+        *out = (picture){w, h, to};
         read = png_image_finish_read(&png, NULL, grey, 0, NULL) != 0;
-        pixels_widen(out->pixels, TIDE_U8, grey, n);
+        for (int y = 0; y < h; y++)
+            for (int x = 0; x < w; x++)
+                *to++ = (float)grey[(int)(y / scale) * from_w + (int)(x / scale)] / 255;
         free(grey);
     }
     if (!read)

@@ -59,9 +59,13 @@ static void scope_end(struct calls *before)
     calls.top = before->top;
 }
 
-#define SCOPE                 __attribute__((cleanup(scope_end), unused)) struct calls scope_here = calls
+/* clang-format off */
+#define JOIN_(a, b)           a##b
+#define JOIN(a, b)            JOIN_(a, b)
+#define SCOPE                 __attribute__((cleanup(scope_end), unused)) struct calls JOIN(scope_, __COUNTER__) = calls
 #define ACQUIRE(T, n)         take((n) * sizeof(T))
-#define ACQUIRE_TYPE(type, n) take((n)*tide_type_size(type))
+#define ACQUIRE_TYPE(type, n) take((n) * tide_type_size(type))
+/* clang-format on */
 
 static bool way_begin(const char *device, size_t pixels)
 {
