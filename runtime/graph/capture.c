@@ -107,17 +107,6 @@ static bool capture_uses(const tide_row *row, const tide_slot *slot)
     return (slot->data != NULL || record->exported != NULL) && (live || record->peak != 0);
 }
 
-static size_t capture_count(const tide_pool_core *core)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < core->rows.used_count; i++) {
-        const tide_row *row = core->rows.used[i];
-        for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
-            count += !row->device->host && capture_uses(row, slot);
-    }
-    return count;
-}
-
 /* The position of a live slot lets go when the array is no more. Without memory for the descriptor
  * false; what was taken stays taken. */
 static bool capture_take(tide_pool *pool, tide_capture *capture, tide_row *row, tide_slot *slot)
@@ -172,9 +161,9 @@ tide_capture *tide_capture_end(tide_pool *pool)
         tide_fail(TIDE_ERROR_STATE, call, "no capture of pool '%s' has begun", core->name);
         return NULL;
     }
-    if (!tide_capture_make_room(capture, capture_count(core)) || !capture_take_all(pool, capture)) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the %zu arrays of a graph",
-                  capture->count + capture_count(core));
+    if (!capture_take_all(pool, capture)) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory to note the arrays of a graph of pool '%s'",
+                  core->name);
         return NULL;
     }
     capture_ended(core);

@@ -358,7 +358,7 @@ def test_memory_comes_back(order):
     assert pool.stats()["pinned"] == 5
     pool.close()
     fake.fake_synchronise_all()
-    assert fake.fake_live_bytes() == before
+    assert fake.fake_live_bytes() <= before  # what waited from before may have gone, too
 
 
 # ---- refusals ----

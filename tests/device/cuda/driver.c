@@ -184,6 +184,56 @@ static void captured_rewinds_replay(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* A graph that sets an array of so many bytes and shows its last 64. */
+static void capture_sized(tide_pool *pool, size_t bytes, uint8_t value, uint8_t *result,
+                          beside_graph *graph, beside_exec *exec)
+{
+    expect_cuda(beside.cuStreamBeginCapture(own, BESIDE_CAPTURE_GLOBAL));
+    {
+        TIDE_SCOPE(pool);
+        uint8_t *x = tide_acquire(pool, uint8_t, bytes);
+        assert_non_null(x);
+        set(own, x, value, bytes);
+        move(own, result, x + bytes - 64, 64);
+    }
+    expect_cuda(beside.cuStreamEndCapture(own, graph));
+    expect_cuda(beside.cuGraphInstantiateWithFlags(exec, *graph, 0));
+}
+
+static void graphs_of_one_capture_share_memory_on_two_streams(void **state)
+{
+    (void)state;
+    enum { GRAPHS = 3 };
+    beside_graph graphs[GRAPHS];
+    beside_exec execs[GRAPHS];
+    tide_pool *results = pool_on(own), *pool = pool_on(own);
+    uint8_t *result = tide_acquire(results, uint8_t, 64 * GRAPHS);
+    expect_ok(tide_capture_begin(pool));
+    for (size_t i = 0; i < GRAPHS; i++)
+        capture_sized(pool, (size_t)LARGE >> i, (uint8_t)(i + 1), result + 64 * i, &graphs[i],
+                      &execs[i]);
+    tide_pool_statistics now;
+    expect_ok(tide_pool_stats(pool, &now));
+    assert_in_range(now.bytes_held, LARGE, LARGE + LARGE / 4);
+    tide_capture *capture = tide_capture_end(pool);
+    for (size_t i = 0; i < 60; i++) {
+        tide_cu_stream stream = i % 2 == 0 ? own : other;
+        expect_ok(tide_capture_use_on(capture, stream));
+        expect_cuda(beside.cuGraphLaunch(execs[i * 7 % GRAPHS], stream));
+    }
+    expect_ok(tide_capture_use_on(capture, own));
+    for (size_t i = 0; i < GRAPHS; i++) {
+        look(results, result + 64 * i, 64, (uint8_t)(i + 1));
+        expect_cuda(beside.cuGraphExecDestroy(execs[i]));
+        expect_cuda(beside.cuGraphDestroy(graphs[i]));
+    }
+    expect_ok(tide_capture_drop(capture, own));
+    expect_status(tide_capture_use_on(capture, own), TIDE_ERROR_STALE);
+    expect_ok(tide_pool_reset(results));
+    expect_ok(tide_pool_destroy(results));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void fill_and_look(tide_pool *pool, tide_type type, const void *value, size_t n)
 {
     uint8_t seen[12000];
@@ -359,6 +409,7 @@ int main(void)
         TEST(re_use_on_the_pools_stream_is_in_order),
         TEST(re_use_on_declared_streams_is_in_order),
         TEST(captured_rewinds_replay),
+        TEST(graphs_of_one_capture_share_memory_on_two_streams),
         TEST(values_of_all_types_are_filled),
         TEST(too_much_is_refused_and_changes_nothing),
         TEST(the_default_stream_will_do),
