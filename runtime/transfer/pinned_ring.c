@@ -55,14 +55,15 @@ static tide_pinned_ring *ring_make_ready(tide_pool *pool, const char *call)
     return core->ring = made;
 }
 
-/* Memory for the first chunk, without which nothing is staged. */
-static tide_status ring_give_first(tide_pool *pool, tide_pinned_ring *ring, const char *call)
+/* Memory for a chunk that had none so far. */
+static tide_status ring_give(tide_pool *pool, tide_pinned_ring *ring, uint32_t index,
+                             const char *call)
 {
-    chunk *c = &ring->chunks[ring->current];
+    chunk *c = &ring->chunks[index];
+    void *data = NULL;
+    tide_assert(index < CHUNKS);
     if (c->data != NULL)
         return TIDE_OK;
-    void *data = NULL;
-    tide_assert(ring->current == 0);
     const tide_memory_want want = {.device = pool->core->device,
                                    .memory = TIDE_MEMORY_PINNED,
                                    .bytes = ring->bytes,
@@ -74,26 +75,6 @@ static tide_status ring_give_first(tide_pool *pool, tide_pinned_ring *ring, cons
     if (status == TIDE_OK)
         c->data = data;
     return status;
-}
-
-/* The chunk after the current one. Where there is no memory for one more the first serves again, so
- * nobody is asked for some. */
-static tide_status ring_next_chunk(const tide_pool_core *core, tide_pinned_ring *ring,
-                                   uint32_t *next)
-{
-    tide_assert(ring->current < CHUNKS && ring->chunks[0].data != NULL);
-    *next = (ring->current + 1) % CHUNKS;
-    chunk *c = &ring->chunks[*next];
-    if (c->data != NULL)
-        return TIDE_OK;
-    void *data = NULL;
-    tide_status status = tide_budget_allocate(core->device, core->streams.own, TIDE_MEMORY_PINNED,
-                                              ring->bytes, CHUNK_ALIGN, &data);
-    if (status == TIDE_OK)
-        c->data = data;
-    else if (status == TIDE_ERROR_MEMORY)
-        *next = 0;
-    return status == TIDE_ERROR_MEMORY ? TIDE_OK : status;
 }
 
 /* Is there no room left in the current chunk? */
@@ -151,7 +132,7 @@ static tide_status ring_begin(tide_pool *pool, tide_pinned_ring **ring, const ch
 {
     TIDE_FORWARD(tide_ring_admit(pool, call));
     *ring = ring_make_ready(pool, call);
-    return *ring != NULL ? ring_give_first(pool, *ring, call) : TIDE_ERROR_MEMORY;
+    return *ring != NULL ? ring_give(pool, *ring, (*ring)->current, call) : TIDE_ERROR_MEMORY;
 }
 
 static size_t ring_round_up(size_t bytes, size_t to)
@@ -187,12 +168,12 @@ static void ring_move_pieces(const tide_piece *pieces, size_t count, size_t *fir
 /* ---- to the device -------------------------------------------------------------------------- */
 
 /* The next chunk becomes current. */
-static tide_status ring_advance(const tide_pool_core *core, tide_pinned_ring *ring)
+static tide_status ring_advance(tide_pool *pool, tide_pinned_ring *ring, const char *call)
 {
-    uint32_t next = 0;
-    TIDE_FORWARD(ring_next_chunk(core, ring, &next));
-    TIDE_FORWARD(ring_close_chunk(core, ring));
-    return ring_open_chunk(core, ring, next);
+    const uint32_t next = (ring->current + 1) % CHUNKS;
+    TIDE_FORWARD(ring_give(pool, ring, next, call));
+    TIDE_FORWARD(ring_close_chunk(pool->core, ring));
+    return ring_open_chunk(pool->core, ring, next);
 }
 
 tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
@@ -205,7 +186,7 @@ tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const ti
     size_t first = 0;
     for (size_t at = 0, n; at < bytes; at += n) {
         if (ring_chunk_full(ring))
-            TIDE_FORWARD(ring_advance(core, ring));
+            TIDE_FORWARD(ring_advance(pool, ring, call));
         n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
         tide_assert(n != 0);
@@ -230,7 +211,7 @@ typedef struct arrival {
 } arrival;
 
 typedef struct reading {
-    tide_pool_core *core;
+    tide_pool *pool;
     const tide_piece *pieces;
     size_t count, first;
     arrival arrivals[CHUNKS]; /* of each chunk */
@@ -240,7 +221,7 @@ typedef struct reading {
 static tide_status ring_hand_on(reading *r, uint32_t index)
 {
     tide_assert(index < CHUNKS);
-    tide_device *device = r->core->device;
+    tide_device *device = r->pool->core->device;
     const arrival a = r->arrivals[index];
     tide_status status = TIDE_OK;
     r->arrivals[index] = (arrival){.bytes = 0};
@@ -253,39 +234,32 @@ static tide_status ring_hand_on(reading *r, uint32_t index)
     return status;
 }
 
-/* The next chunk, once what is still to be read from it has been handed on: that is the oldest. */
-static tide_status ring_advance_reading(reading *r, tide_pinned_ring *ring)
-{
-    uint32_t next = 0;
-    TIDE_FORWARD(ring_next_chunk(r->core, ring, &next));
-    TIDE_FORWARD(ring_close_chunk(r->core, ring));
-    TIDE_FORWARD(ring_hand_on(r, next));
-    return ring_open_chunk(r->core, ring, next);
-}
-
 /* Queues the copy of the block's n bytes from `at` on, into the current chunk. */
 static tide_status ring_queue_read(reading *r, tide_pinned_ring *ring, const char *from, size_t at,
                                    size_t n)
 {
-    tide_device *device = r->core->device;
+    tide_device *device = r->pool->core->device;
     tide_assert(n != 0 && n <= ring->bytes - ring->used);
     arrival a = {.staged = ring->chunks[ring->current].data + ring->used, .at = at, .bytes = n};
     ring->used += ring_round_up(n, PIECE_ALIGN);
-    TIDE_FORWARD(device->methods->copy(device, r->core->streams.own, a.staged, from, n));
-    a.mark = device->methods->mark(device, r->core->streams.own);
+    TIDE_FORWARD(device->methods->copy(device, r->pool->core->streams.own, a.staged, from, n));
+    a.mark = device->methods->mark(device, r->pool->core->streams.own);
     if (a.mark == NULL)
-        TIDE_FORWARD(device->methods->wait(device, r->core->streams.own));
+        TIDE_FORWARD(device->methods->wait(device, r->pool->core->streams.own));
     tide_assert(r->arrivals[ring->current].bytes == 0);
     r->arrivals[ring->current] = a;
     return TIDE_OK;
 }
 
 /* On failure some arrivals may still be waiting. */
-static tide_status ring_read_all(reading *r, tide_pinned_ring *ring, const char *from, size_t bytes)
+static tide_status ring_read_all(reading *r, tide_pinned_ring *ring, const char *from, size_t bytes,
+                                 const char *call)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
-        if (ring_chunk_full(ring))
-            TIDE_FORWARD(ring_advance_reading(r, ring));
+        if (ring_chunk_full(ring)) { /* what is still to be read from the next is the oldest */
+            TIDE_FORWARD(ring_hand_on(r, (ring->current + 1) % CHUNKS));
+            TIDE_FORWARD(ring_advance(r->pool, ring, call));
+        }
         n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
         TIDE_FORWARD(ring_queue_read(r, ring, from + at, at, n));
@@ -301,10 +275,10 @@ tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
     tide_pinned_ring *ring = NULL;
     tide_assert(block != NULL && bytes != 0 && count != 0);
     TIDE_FORWARD(ring_begin(pool, &ring, call));
-    reading r = {.core = pool->core, .pieces = pieces, .count = count};
+    reading r = {.pool = pool, .pieces = pieces, .count = count};
     uint32_t current = ring->current;
     size_t used = ring->used;
-    tide_status status = ring_read_all(&r, ring, block, bytes);
+    tide_status status = ring_read_all(&r, ring, block, bytes, call);
     for (uint32_t i = 0; i < CHUNKS; i++)
         if (r.arrivals[i].mark != NULL)
             pool->core->device->methods->mark_drop(pool->core->device, r.arrivals[i].mark);

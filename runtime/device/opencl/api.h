@@ -17,14 +17,6 @@ typedef struct cl_event_ *tide_cl_event;
 typedef struct cl_program_ *tide_cl_program;
 typedef struct cl_kernel_ *tide_cl_kernel;
 
-typedef struct tide_cl_region {
-    size_t origin, size;
-} tide_cl_region;
-
-_Static_assert(offsetof(tide_cl_region, size) == sizeof(size_t) &&
-                   sizeof(tide_cl_region) == 2 * sizeof(size_t),
-               "laid out as the driver's cl_buffer_region");
-
 /* results */
 enum {
     TIDE_CL_SUCCESS = 0,
@@ -61,7 +53,6 @@ enum {
     TIDE_CL_QUEUE_OUT_OF_ORDER = 1,
     TIDE_CL_MEM_READ_WRITE = 1,
     TIDE_CL_MEM_ALLOC_HOST_PTR = 1 << 4,
-    TIDE_CL_BUFFER_CREATE_REGION = 0x1220,
     TIDE_CL_MAP_READ_WRITE = 3,
     TIDE_CL_COMPLETE = 0 /* of an event; less: it failed */
 };
@@ -83,8 +74,6 @@ enum {
     TIDE_CL(int32_t, clFlush, (tide_cl_queue))                                                     \
     TIDE_CL(int32_t, clFinish, (tide_cl_queue))                                                    \
     TIDE_CL(tide_cl_mem, clCreateBuffer, (tide_cl_context, uint64_t, size_t, void *, int32_t *))   \
-    TIDE_CL(tide_cl_mem, clCreateSubBuffer,                                                        \
-            (tide_cl_mem, uint64_t, uint32_t, const void *, int32_t *))                            \
     TIDE_CL(int32_t, clReleaseMemObject, (tide_cl_mem))                                            \
     TIDE_CL(void *, clSVMAlloc, (tide_cl_context, uint64_t, size_t, uint32_t))                     \
     TIDE_CL(void, clSVMFree, (tide_cl_context, void *))                                            \

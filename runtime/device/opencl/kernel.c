@@ -8,8 +8,6 @@
 #include "runtime/base/os.h"
 #include "runtime/device/opencl/opencl.h"
 
-enum { ARGUMENTS_MAX = 32 }; /* of a launch: those of frames have 18 */
-
 /* The arguments of a launch belong to the driver's kernel. So each launch makes one of its own by
  * this (which costs a fiftieth of the launch), and nobody waits for a launch of another thread. */
 typedef struct kernel {
@@ -140,51 +138,24 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
 
 /* ---- launching ------------------------------------------------------------------------------ */
 
-/* Buffers that are cut for one launch. They are kept until it is queued: from then on the driver
- * keeps them. */
-typedef struct cuttings {
-    tide_cl_mem mems[ARGUMENTS_MAX];
-    size_t count;
-} cuttings;
-
-/* The slot's own buffer if the address is the slot's first, else a buffer cut from it. The
- * slot is in use, so it stays. */
-static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *address, cuttings *cut)
+/* A parameter is a whole slot: kernels of frames get offsets in it beside. */
+static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel to, uint32_t index,
+                                     const void *address)
 {
     tide_opencl_span span;
-    if (!tide_opencl_span_copy(device, address, &span) || span.reserved == 0)
-        return NULL;
-    tide_assert(span.mem != NULL && span.start <= address);
-    tide_assert((size_t)(address - span.start) < span.bytes);
-    if (address == span.start)
-        return span.mem;
-    const size_t origin = (size_t)(address - span.start);
-    const tide_cl_region region = {.origin = origin, .size = span.bytes - origin};
-    int32_t error = TIDE_CL_SUCCESS;
-    tide_cl_mem made = tide_opencl.clCreateSubBuffer(span.mem, TIDE_CL_MEM_READ_WRITE,
-                                                     TIDE_CL_BUFFER_CREATE_REGION, &region, &error);
-    if (made != NULL)
-        cut->mems[cut->count++] = made;
-    return made;
-}
-
-static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel to, uint32_t index,
-                                     const void *address, cuttings *cut)
-{
     tide_assert(device->memory == TIDE_OPENCL_BUFFERS);
-    tide_cl_mem mem = opencl_buffer_at(device, address, cut);
-    if (mem == NULL && address != NULL)
+    if (!tide_opencl_span_copy(device, address, &span) || span.reserved == 0 ||
+        address != span.start)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
-                         "argument %u, %p, is no memory of device %s, or not aligned to the %zu "
-                         "bytes that a buffer must start at",
-                         index, address, device->base->name, device->alignment);
-    return tide_opencl_check(
-        device, tide_opencl.clSetKernelArg(to, index, sizeof mem, mem != NULL ? &mem : NULL),
-        "clSetKernelArg");
+                         "argument %u, %p, is not the start of memory of device %s", index, address,
+                         device->base->name);
+    return tide_opencl_check(device,
+                             tide_opencl.clSetKernelArg(to, index, sizeof span.mem, &span.mem),
+                             "clSetKernelArg");
 }
 
 static tide_status opencl_set_argument(tide_opencl_device *device, tide_cl_kernel to,
-                                       uint32_t index, const tide_argument *argument, cuttings *cut)
+                                       uint32_t index, const tide_argument *argument)
 {
     tide_assert(argument->value != NULL);
     if (argument->bytes != 0)
@@ -194,17 +165,17 @@ static tide_status opencl_set_argument(tide_opencl_device *device, tide_cl_kerne
     const void *address;
     memcpy(&address, argument->value, sizeof address);
     if (device->memory == TIDE_OPENCL_BUFFERS)
-        return opencl_set_buffer(device, to, index, address, cut);
+        return opencl_set_buffer(device, to, index, address);
     return tide_opencl_check(device, tide_opencl.clSetKernelArgSVMPointer(to, index, address),
                              "clSetKernelArgSVMPointer");
 }
 
 static tide_status opencl_queue_launch(tide_opencl_device *device, void *stream,
                                        tide_cl_kernel launched, size_t groups, size_t group,
-                                       const tide_argument *arguments, size_t count, cuttings *cut)
+                                       const tide_argument *arguments, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(opencl_set_argument(device, launched, (uint32_t)i, &arguments[i], cut));
+        TIDE_FORWARD(opencl_set_argument(device, launched, (uint32_t)i, &arguments[i]));
     tide_assert(groups <= SIZE_MAX / group);
     size_t all = groups * group;
     return tide_opencl_check(device,
@@ -221,17 +192,13 @@ tide_status tide_opencl_launch(tide_device *base, void *stream, void *handle, si
     tide_opencl_device *device = tide_opencl_of(base);
     kernel *of = handle;
     tide_assert(of != NULL && groups > 0 && group > 0);
-    tide_assert(count <= ARGUMENTS_MAX && (count == 0 || arguments != NULL));
+    tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_cl_kernel own = opencl_make_kernel(device, of);
     if (own == NULL)
         return tide_error_status();
-    cuttings cut = {.count = 0};
-    tide_status status =
-        opencl_queue_launch(device, stream, own, groups, group, arguments, count, &cut);
+    tide_status status = opencl_queue_launch(device, stream, own, groups, group, arguments, count);
     (void)tide_opencl.clReleaseKernel(own);
-    for (size_t i = 0; i < cut.count; i++)
-        (void)tide_opencl.clReleaseMemObject(cut.mems[i]);
     if (status == TIDE_OK)
         tide_device_count(&base->launches);
     return status;
