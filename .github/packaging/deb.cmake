@@ -33,7 +33,7 @@ set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers for C and C++, the static library, 
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME tidepool-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libtidepool${PROJECT_VERSION_MAJOR} (= ${version}), binutils")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libtidepool${PROJECT_VERSION_MAJOR} (= ${version}), binutils, python3")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command tidepool, which looks into processes that use the library,
  and the program that compiles code for their call sites.")
 

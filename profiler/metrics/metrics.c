@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "profiler/metrics/table.h"
-#include "profiler/record/value.h"
+#include "profiler/metrics/value.h"
 #include "runtime/base/assert.h"
 
 /* ---- the families ---- */

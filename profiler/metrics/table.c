@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/record/value.h"
+#include "profiler/metrics/value.h"
 #include "runtime/base/assert.h"
 
 static void table_labels(const tide_table *table, const json_t *object, tide_table_labels out)

@@ -54,7 +54,7 @@ def run_command() -> None:
         program = command()
     except FileNotFoundError as error:
         sys.exit(f"tidepool: {error}")
-    os.execv(program, ["tidepool", *sys.argv[1:]])
+    os.execv(sys.executable, [sys.executable, program, *sys.argv[1:]])  # it is an archive of Python
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def facts() -> dict[str, Any]:
 def report(path: str | os.PathLike[str]) -> None:
     """Writes a page about the process as it is now, one HTML file that needs no network.
 
-    It is made by the command `tidepool`, which the package has where it was built with jansson;
+    It is made by the command `tidepool`, which the package has;
     FileNotFoundError if there is none, here or on the PATH, RuntimeError with its words if it makes
     no page. For a page of a whole run, with what changed in it: `tidepool record -o FILE python …`.
     """
@@ -42,7 +42,7 @@ def report(path: str | os.PathLike[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="tidepool-") as folder:
         record = pathlib.Path(folder) / "now.rec"
         record.write_text(_record(), encoding="utf-8")
-        done = subprocess.run([program, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
+        done = subprocess.run([sys.executable, program, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
                               capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip() or f"{program} ended with {done.returncode}")
@@ -59,7 +59,7 @@ def command() -> str:
     found = shutil.which("tidepool")
     if found is None or _is_script(found):
         raise FileNotFoundError("there is no command `tidepool`, in the package or on the PATH: build the package, or the "
-                                "library, with jansson and libjs-chart.js (Debian: libjansson-dev, libjs-chart.js)")
+                                "library, with libjs-chart.js (Debian: libjs-chart.js)")
     return found
 
 
