@@ -310,13 +310,13 @@ def where_in_guard(guard, address):
 
 
 def sites_of_code(first, last):
-    """Of each site that has code there: its name and the stem of the names of that code."""
+    """The name of each site that has code there: sites of the same types share it."""
     for copy in copies():
         for site in copy.sites():
             learner = learner_of(site)
             for i in range(int(learner["plan_count"]) if learner is not None else 0):
                 if first <= int(learner["plans"][i]["code"]["enter"]) < last:
-                    yield "site '%s' (%s)" % (site_name(site), text(learner["plans"][i]["stem"]))
+                    yield "site '%s'" % site_name(site)
 
 
 def where_in_code(code, address):

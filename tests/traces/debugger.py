@@ -58,7 +58,7 @@ def check(said, facts, kind):
     has("print *target_site", "scope site 'target_scope'", "tier " + facts["tier"])
     if LEARNING:
         must(facts["tier"] == "compiled", facts)
-        has("tidepool where target_code", r"compiled code of site 'target_scope' \(tide_target_scope_\w+\), file /")
+        has("tidepool where target_code", r"compiled code of site 'target_scope', file /")
 
 
 def size(count):
@@ -74,7 +74,7 @@ def look(kind, *ways_to_load):
     live, facts = answers(out), told(out)
     must(len(live) == len(ASKED), out, errors)
     check(live, facts, kind)
-    must(not LEARNING or re.search(r": tide_target_scope_\w+_enter$", live["tidepool where target_code"]), kind, live)
+    must(not LEARNING or re.search(r": tide_scope_f64_\w+_enter$", live["tidepool where target_code"]), kind, live)
     if not CORES:
         return
     must(core.exists(), "no core file", out, errors)

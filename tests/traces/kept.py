@@ -8,7 +8,7 @@ import time
 
 from support import *
 
-SYMBOL = re.compile(r"tide_target_scope_\w+_enter$")
+SYMBOL = re.compile(r"tide_scope_f64_\w+_enter$")
 
 
 def folder(name, mode=0o700):
@@ -89,7 +89,7 @@ def gdb_names_it_in_a_core_file():
     must(core.exists(), out, errors)
     wait_until_alone(keep)
     out, errors = gdb(TARGETS["shared"], "print target_code", "info symbol target_code", core=core)
-    must(re.search(r"tide_target_scope_\w+_enter in section \.text of " + re.escape(str(keep)), out), out, errors)
+    must(re.search(r"tide_scope_f64_\w+_enter in section \.text of " + re.escape(str(keep)), out), out, errors)
 
 
 def perf_names_it():
@@ -106,7 +106,7 @@ def perf_names_it():
     if "] target_" not in out:
         print("perf takes no samples here")
         return
-    must(re.search(r"\[\.\] tide_target_scope_\w+_(enter|leave)", out), out, errors)
+    must(re.search(r"\[\.\] tide_scope_f64_\w+_(enter|leave)", out), out, errors)
 
 
 if not LEARNING:
