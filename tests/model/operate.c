@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What each operation does to the pool, and tells the oracle. Not those that open or end scopes. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,12 @@
 #include <tidepool/array.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/learn.h>
+#include <tidepool/limit.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
 #include "interpret.h"
+#include "runtime/base/os.h"
 #include "tests/hooks.h"
 
 /* A type of the family counts as the one below it until this program has registered it: then a
@@ -302,10 +305,54 @@ static void request(struct machine *machine, const struct operation *op)
     }
 }
 
-static void reset(struct machine *machine)
+static void foreign_run(void *(*run)(void *), void *user)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run, user) != 0)
+        abort();
+    pthread_join(thread, NULL);
+}
+
+struct wanting {
+    int owner; /* the thread of the model's pool, as the system knows it */
+    size_t bytes;
+};
+
+/* Has no room below the limit of the process, and takes free memory of the model's pool, if that has
+ * some and no scope is open in it. Not before its owner is asleep, or forms could not be compared. */
+static void *want_memory(void *user)
+{
+    const struct wanting *want = user;
+    tide_limit_statistics now;
+    tide_pool *pool = tide_pool_create(NULL);
+    while (!tide_os_thread_sleeps(want->owner))
+        sched_yield();
+    if (pool == NULL || tide_limit_stats(&now) != TIDE_OK ||
+        tide_limit_set(&(tide_limit_options){.hard_bytes = now.bytes_held + 1}) != TIDE_OK)
+        abort();
+    (void)tide_acquire_type(pool, TIDE_U8, want->bytes);
+    if (tide_pool_reset(pool) != TIDE_OK || tide_pool_destroy(pool) != TIDE_OK ||
+        tide_limit_set(&(tide_limit_options){.hard_bytes = now.hard_bytes}) != TIDE_OK)
+        abort();
+    return NULL;
+}
+
+static void want_from_afar(struct machine *machine, const struct operation *op)
+{
+    struct wanting want = {tide_os_thread_number(), (size_t)(1 + op->b) << 10};
+    if (machine->oracle.blind) /* no thread is taken for idle there */
+        return;
+    foreign_run(want_memory, &want);
+    oracle_pressed(&machine->oracle, MODEL_TYPES);
+}
+
+/* Most of its memory is free then, for who wants it. */
+static void reset(struct machine *machine, const struct operation *op)
 {
     oracle_reset(&machine->oracle);
     expect(machine, tide_pool_reset(machine->pool), TIDE_OK, "tide_pool_reset");
+    if (op->a % 2 == 1)
+        want_from_afar(machine, op);
 }
 
 static void empty(struct machine *machine)
@@ -428,15 +475,16 @@ static void *use_unchecked(void *user)
     return NULL;
 }
 
-static void foreign(struct machine *machine)
+static void foreign(struct machine *machine, const struct operation *op)
 {
-    pthread_t thread;
-    void *(*use)(void *) = machine->oracle.checked ? use_from_afar : use_unchecked;
-    if (pthread_create(&thread, NULL, use, machine) != 0)
-        abort();
-    pthread_join(thread, NULL);
-    if (!machine->oracle.checked)
+    if (op->a % 2 == 1) {
+        want_from_afar(machine, op);
+    } else if (machine->oracle.checked) {
+        foreign_run(use_from_afar, machine);
+    } else {
+        foreign_run(use_unchecked, machine);
         oracle_served(&machine->oracle);
+    }
 }
 
 /* ---- which ------------------------------------------------------------------------------ */
@@ -462,13 +510,13 @@ void machine_operate(struct machine *machine, const struct operation *op)
     case OPERATION_REWIND: rewind_mark(machine, op); break;
     case OPERATION_TRIM: trim(machine, op); break;
     case OPERATION_COMPACT: compact(machine, op); break;
-    case OPERATION_RESET: reset(machine); break;
+    case OPERATION_RESET: reset(machine, op); break;
     case OPERATION_EMPTY: empty(machine); break;
     case OPERATION_REGISTER: register_type(machine, op); break;
     case OPERATION_REFUSE: refuse(machine, op); break;
     case OPERATION_PIN: machine_repin(machine, op); break;
     case OPERATION_HANDOVER: machine_hand_over(machine, op); break;
-    case OPERATION_FOREIGN: foreign(machine); break;
+    case OPERATION_FOREIGN: foreign(machine, op); break;
     default: inspect(machine);
     }
 }
