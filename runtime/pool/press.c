@@ -238,7 +238,7 @@ size_t tide_pools_press(tide_device *device, size_t bytes)
 
 /* ---- from one thread to the next ----------------------------------------------------------- */
 
-enum { TAKE_LOOKS = 4, TAKE_NAPS = 2 }; /* looks at threads: each takes some microseconds */
+enum { TAKE_LOOKS = 4, TAKE_NAPS = 4 }; /* looks at threads: each takes some microseconds */
 
 typedef struct taking {
     const tide_pool_core *core; /* the taker's */
