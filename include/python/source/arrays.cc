@@ -12,7 +12,7 @@ namespace core
 struct Wanted {
     PyArray_Dims shape = {nullptr, 0};
     PyArray_Descr *descr = nullptr;
-    bool column_major = false;
+    bool column_major = false, zeros = false;
     Wanted() = default;
     Wanted(const Wanted &) = delete;
     Wanted &operator=(const Wanted &) = delete;
@@ -64,10 +64,12 @@ static PyArrayObject *array_make(Scope *scope, const Wanted &wanted)
     (void)scope_pool(scope, &pool);
     if (pool->gpu.device != nullptr)
         return reinterpret_cast<PyArrayObject *>(device_array_make(
-            scope, {wanted.shape.len, wanted.shape.ptr, wanted.descr, wanted.column_major}, items));
+            scope,
+            {wanted.shape.len, wanted.shape.ptr, wanted.descr, wanted.column_major, wanted.zeros},
+            items));
     PyObject *hold = nullptr;
     void *data = scope_acquire(scope, wanted.descr->type_num, items,
-                               size_t(PyDataType_ELSIZE(wanted.descr)), &hold);
+                               size_t(PyDataType_ELSIZE(wanted.descr)), wanted.zeros, &hold);
     if (data == nullptr)
         return nullptr;
     Py_INCREF(wanted.descr);
@@ -125,15 +127,6 @@ static bool on_device(PyArrayObject *array)
     return !PyArray_Check(reinterpret_cast<PyObject *>(array));
 }
 
-static PyObject *finish_zeros(PyArrayObject *array)
-{
-    if (array != nullptr && !on_device(array))
-        memset(PyArray_DATA(array), 0, size_t(PyArray_NBYTES(array)));
-    else if (array != nullptr && !device_array_clear(reinterpret_cast<PyObject *>(array)))
-        Py_CLEAR(array);
-    return reinterpret_cast<PyObject *>(array);
-}
-
 /* Values are written on the host. */
 static bool values_fit(PyArrayObject *array)
 {
@@ -169,7 +162,7 @@ static const char *const shape_names[] = {"shape", "dtype", "order", nullptr};
 
 /* (shape, dtype=None, order='C'), by hand: what parses for itself costs as much as the array. */
 static PyArrayObject *make_by_shape(PyObject *self, PyObject *const *given, Py_ssize_t count,
-                                    PyObject *names)
+                                    PyObject *names, bool zeros)
 {
     Scope *scope = scope_of(self);
     PyObject *values[3] = {};
@@ -195,6 +188,7 @@ static PyArrayObject *make_by_shape(PyObject *self, PyObject *const *given, Py_s
         return nullptr;
     }
     Wanted wanted;
+    wanted.zeros = zeros;
     if (!wanted_of(&wanted, values[0], values[1], values[2]))
         return nullptr;
     return array_make(scope, wanted);
@@ -203,19 +197,19 @@ static PyArrayObject *make_by_shape(PyObject *self, PyObject *const *given, Py_s
 static PyObject *scope_empty(PyObject *self, PyObject *const *given, Py_ssize_t count,
                              PyObject *names)
 {
-    return reinterpret_cast<PyObject *>(make_by_shape(self, given, count, names));
+    return reinterpret_cast<PyObject *>(make_by_shape(self, given, count, names, false));
 }
 
 static PyObject *scope_zeros(PyObject *self, PyObject *const *given, Py_ssize_t count,
                              PyObject *names)
 {
-    return finish_zeros(make_by_shape(self, given, count, names));
+    return reinterpret_cast<PyObject *>(make_by_shape(self, given, count, names, true));
 }
 
 static PyObject *scope_ones(PyObject *self, PyObject *const *given, Py_ssize_t count,
                             PyObject *names)
 {
-    return finish_ones(make_by_shape(self, given, count, names));
+    return finish_ones(make_by_shape(self, given, count, names, false));
 }
 
 /* Texts of no characters have one in an array, as NumPy has it. Takes the reference. */
@@ -250,7 +244,8 @@ static PyObject *scope_full(PyObject *self, PyObject *args, PyObject *keywords)
 }
 
 /* (prototype, dtype=None): its shape and order, in memory of the pool. */
-static PyArrayObject *make_like(PyObject *self, PyObject *args, PyObject *keywords)
+static PyArrayObject *make_like(PyObject *self, PyObject *args, PyObject *keywords,
+                                bool zeros = false)
 {
     static const char *names[] = {"prototype", "dtype", nullptr};
     PyObject *prototype, *dtype = nullptr;
@@ -262,6 +257,7 @@ static PyArrayObject *make_like(PyObject *self, PyObject *args, PyObject *keywor
     if (like == nullptr)
         return nullptr;
     Wanted wanted;
+    wanted.zeros = zeros;
     wanted.shape.len = PyArray_NDIM(like);
     size_t room = size_t(wanted.shape.len) + 1; /* the macro multiplies what it is given, bare */
     wanted.shape.ptr = PyDimMem_NEW(room);
@@ -290,7 +286,7 @@ static PyObject *scope_empty_like(PyObject *self, PyObject *args, PyObject *keyw
 
 static PyObject *scope_zeros_like(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    return finish_zeros(make_like(self, args, keywords));
+    return reinterpret_cast<PyObject *>(make_like(self, args, keywords, true));
 }
 
 static PyObject *scope_ones_like(PyObject *self, PyObject *args, PyObject *keywords)

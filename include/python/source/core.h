@@ -140,7 +140,8 @@ PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *sp
 
 /* Memory for n elements of an item size, held by `hold` from now on, which the caller owns. NULL
  * with an exception. */
-void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, PyObject **hold);
+void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, bool zeros,
+                    PyObject **hold);
 
 /* Keeps what somebody still has of abandoned scopes, and lets go of the rest. Before the pool is
  * rewound. False without memory, no exception set: what is left is settled the next time. */
@@ -165,12 +166,11 @@ struct DeviceShape {
     int ndim;
     const Py_intptr_t *shape;
     PyArray_Descr *descr;
-    bool column_major;
+    bool column_major, zeros;
 };
 
-/* An array of a GPU; its bytes made zero. NULL and false with an exception. */
+/* An array of a GPU; NULL with an exception. */
 PyObject *device_array_make(Scope *scope, const DeviceShape &of, size_t items);
-bool device_array_clear(PyObject *array);
 
 /* The device of the name, as cuda:0. */
 Gpu gpu_of(const std::string &name);

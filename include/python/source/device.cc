@@ -199,24 +199,11 @@ PyObject *device_array_make(Scope *scope, const DeviceShape &of, size_t items)
     PyObject *hold = nullptr;
     if (!dl_type_of(of.descr, &type))
         return nullptr;
-    void *data =
-        scope_acquire(scope, of.descr->type_num, items, size_t(PyDataType_ELSIZE(of.descr)), &hold);
+    void *data = scope_acquire(scope, of.descr->type_num, items,
+                               size_t(PyDataType_ELSIZE(of.descr)), of.zeros, &hold);
     if (data == nullptr)
         return nullptr;
     return guarded([&] { return array_over(scope, of, type, hold, data); });
-}
-
-bool device_array_clear(PyObject *object)
-{
-    const DeviceArray &array = *nb::inst_ptr<DeviceArray>(nb::handle(object));
-    size_t bytes = size_t(array.tensor.dtype.bits) / 8;
-    for (int64_t extent : array.shape)
-        bytes *= size_t(extent);
-    const tide_part all = {array.tensor.data, nullptr, TIDE_U8, bytes};
-    if (bytes == 0 || tide_fill_frame(array.pool->pool, &all, 1) == TIDE_OK)
-        return true;
-    set_error();
-    return false;
 }
 
 /* ---- what consumers ask ---- */

@@ -416,7 +416,8 @@ static bool scope_make_room(Scope *scope)
     return true;
 }
 
-void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, PyObject **out)
+void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, bool zeros,
+                    PyObject **out)
 {
     tide_type type = type_of(type_num, item_size);
     int64_t length = int64_t(type == TIDE_U8 ? items * item_size : items);
@@ -425,7 +426,8 @@ void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, 
     Hold *hold = hold_make();
     if (hold == nullptr)
         return nullptr;
-    hold->array = tide_array_acquire(scope->pool->pool, type, 1, &length);
+    hold->array = zeros ? tide_array_zeros(scope->pool->pool, type, 1, &length)
+                        : tide_array_acquire(scope->pool->pool, type, 1, &length);
     if (hold->array == nullptr) {
         Py_DECREF(hold);
         return set_memory_error();
