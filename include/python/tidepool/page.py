@@ -30,7 +30,7 @@ def facts() -> dict[str, Any]:
 def report(path: str | os.PathLike[str]) -> None:
     """Writes a page about the process as it is now, one HTML file that needs no network.
 
-    It is made by the command `tidepool`, which the package has;
+    It is made by the command `tidepool`, which the package has where it was built with jansson;
     FileNotFoundError if there is none, here or on the PATH, RuntimeError with its words if it makes
     no page. For a page of a whole run, with what changed in it: `tidepool record -o FILE python …`.
     """
@@ -59,7 +59,7 @@ def command() -> str:
     found = shutil.which("tidepool")
     if found is None or _is_script(found):
         raise FileNotFoundError("there is no command `tidepool`, in the package or on the PATH: build the package, or the "
-                                "library, with libjs-chart.js (Debian: libjs-chart.js)")
+                                "library, with jansson and libjs-chart.js (Debian: libjansson-dev, libjs-chart.js)")
     return found
 
 
