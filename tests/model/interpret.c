@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "interpret.h"
+#include "group.h"
 #include "tests/hooks.h"
 
 #include <pthread.h>
@@ -301,12 +302,15 @@ static void prepare_memory(struct machine *machine, const struct pool_choice *ch
         choice->buffers != (machine->buffers != NULL) || tide_limit_stats(&now) != TIDE_OK)
         abort();
     size_t most = choice->process_bytes != 0 ? now.bytes_held + choice->process_bytes : 0;
-    if (tide_limit_set(&(tide_limit_options){.hard_bytes = most}) != TIDE_OK)
+    if (choice->group)
+        group_enter(most);
+    else if (tide_limit_set(&(tide_limit_options){.hard_bytes = most}) != TIDE_OK)
         abort();
 }
 
 static void return_memory(struct machine *machine)
 {
+    group_leave();
     if (tide_limit_set(NULL) != TIDE_OK)
         oracle_wrong(&machine->oracle, "tide_limit_set: %s", tide_error_message());
     if (machine_failed(machine))

@@ -62,6 +62,7 @@ struct pool_choice program_pool(const struct program *program)
         choice.process_bytes = (size_t)(program->bytes[1] - 95) * 16384;
     else
         choice.buffers = program->bytes[1] >= 64;
+    choice.group = choice.process_bytes != 0 && (program->bytes[1] & 2) != 0;
     if (choice.memory_bytes != 0 && choice.check == TIDE_CHECK_GUARD)
         choice.check = TIDE_CHECK_POISON; /* as the library does */
     return choice;
@@ -256,7 +257,8 @@ static void print_pool(const struct program *program, FILE *out)
     if (choice.memory_bytes != 0)
         fprintf(out, " in %zu given bytes", choice.memory_bytes);
     if (choice.process_bytes != 0)
-        fprintf(out, " process limit %zu bytes", choice.process_bytes);
+        fprintf(out, " %s limit %zu bytes", choice.group ? "group" : "process",
+                choice.process_bytes);
     if (choice.buffers)
         fputs(" of buffers", out);
     fputc('\n', out);

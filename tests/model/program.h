@@ -92,6 +92,7 @@ struct pool_choice {
     size_t limit_bytes;   /* 0: none */
     size_t memory_bytes;  /* of the program's that slots lie in; 0: none                 */
     size_t process_bytes; /* that the process may hold more than it does now; 0: no limit */
+    bool group;           /* it is the most that a control group wants, and no limit      */
     bool buffers;         /* slots are taken from a cache                               */
 };
 
