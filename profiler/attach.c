@@ -87,7 +87,7 @@ tide_status tide_profile_observe(bool on)
     tide_attach();
     tide_registry_lock();
     tide_observe_always(on);
-    tide_site_visit(attach_republish, &status);
+    tide_site_each(attach_republish, &status);
     tide_registry_unlock();
     return status;
 }

@@ -148,7 +148,7 @@ tide_status tide_profile_print(FILE *out)
     if (page == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
     fprintf(page, "call sites that were observed:\n");
-    tide_site_visit(report_site, page); /* with the registry locked; `out` may be a full pipe */
+    tide_site_each(report_site, page); /* with the registry locked; `out` may be a full pipe */
     bool whole = tide_memory_stream_close(page, &text);
     if (whole)
         fwrite(text, 1, length, out);

@@ -255,7 +255,7 @@ static tide_status facts_write_all(tide_json *json)
     TIDE_FORWARD(tide_pool_each(facts_write_pool, json));
     tide_json_close(json, ']');
     tide_json_open(json, "sites", '[');
-    tide_site_visit(facts_write_site, json);
+    tide_site_each(facts_write_site, json);
     tide_json_close(json, ']');
     tide_tunables_write(json);
     tide_json_open(json, "buffers", '[');

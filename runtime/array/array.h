@@ -16,10 +16,6 @@ void tide_header_set_up(tide_header *header, const tide_pool *pool, tide_type ty
 tide_header *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                 TIDE_PLACE);
 
-/* Makes an empty loose header that of memory that is not the pool's: that of a tensor, whose strides
- * may be NULL. */
-tide_array *tide_loose_describe(tide_header *loose, const tide_dl_tensor *tensor, size_t length);
-
 /* Is this array a loose one that is still live in this pool? A young one is found sooner. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);
 

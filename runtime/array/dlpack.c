@@ -8,12 +8,9 @@
 #include "runtime/array/import.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/lock.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/export.h"
-#include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
-#include "runtime/pool/streams.h"
 
 /* ---- out -------------------------------------------------------------------------------- */
 
@@ -147,32 +144,6 @@ static tide_status dlpack_check_import(const tide_pool *pool, const tide_dl_mana
     return tide_shape_length(tensor->ndim, tensor->shape, length, call);
 }
 
-static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length,
-                                        TIDE_PLACE)
-{
-    const tide_dl_tensor *tensor = &managed->tensor;
-    tide_assert(dlpack_type_named(tensor->dtype) != TIDE_NO_TYPE);
-    tide_header *loose = tide_loose_acquire(pool, dlpack_type_named(tensor->dtype), tensor->ndim,
-                                            "tide_array_import", TIDE_PASS_PLACE);
-    if (loose == NULL)
-        return NULL;
-    tide_array *array = tide_loose_describe(loose, tensor, length);
-    tide_assert(tide_loose_live(pool, array));
-    return array;
-}
-
-/* The deleter may itself make calls that fail: what is told is why the tensor was refused. */
-static void dlpack_refuse(tide_dl_managed *managed)
-{
-    if (managed->deleter == NULL)
-        return;
-    tide_failure why;
-    tide_failure_keep(&why);
-    tide_lock_assert_none();
-    managed->deleter(managed);
-    tide_failure_restore(&why);
-}
-
 tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
 {
     const char *call = "tide_array_import";
@@ -181,19 +152,9 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
         return NULL;
     }
     size_t length = 0;
-    tide_array *array = NULL;
-    /* Room for the header's touch (two entries if its type has no bit), and for the entry that
-     * gives the tensor back. What the producer queued is before the pool's stream; now declared
-     * ones come after that, too. */
-    if (tide_pool_use_or_report(pool, call) == TIDE_OK &&
-        dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 3, call) &&
-        tide_streams_finish(pool, TIDE_OK, call) == TIDE_OK)
-        array = dlpack_make_imported(pool, managed, length, TIDE_CALLER);
-    if (array != NULL && !tide_import_remember(pool, managed)) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");
-        array = NULL;
-    }
-    if (array == NULL)
-        dlpack_refuse(managed);
-    return array;
+    tide_status status = tide_pool_use_or_report(pool, call);
+    if (status == TIDE_OK)
+        status = dlpack_check_import(pool, managed, &length);
+    return tide_import_take(pool, managed, dlpack_type_named(managed->tensor.dtype), length, status,
+                            call, TIDE_CALLER);
 }

@@ -7,13 +7,15 @@
 #ifndef TIDEPOOL_RUNTIME_ARRAY_IMPORT_H
 #define TIDEPOOL_RUNTIME_ARRAY_IMPORT_H
 
-#include <tidepool/dlpack.h>
+#include <tidepool/array.h>
 
 #include "runtime/pool/core.h"
 
-/* Remembers the tensor until its scope ends. There must be room in the log. False when
- * memory is short. */
-bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed);
+/* Makes the tensor an array of the pool for the rest of the scope, unless its check failed (`checked`,
+ * with a message). It is owned from now on: the deleter runs when the scope ends, or at once where the
+ * result is NULL. */
+tide_array *tide_import_take(tide_pool *pool, tide_dl_managed *managed, tide_type type,
+                             size_t length, tide_status checked, const char *call, TIDE_PLACE);
 
 /* The scope of the tensor that the entry stands for has ended. */
 void tide_import_undo(tide_pool *pool, const tide_entry *entry);

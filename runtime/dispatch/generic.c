@@ -98,11 +98,11 @@ tide_type tide_generic_number(const tide_generic *generic, tide_type type)
     return tide_generic_by_keys(generic) ? TIDE_KEY_FIRST + type : type;
 }
 
-tide_method **tide_generic_place_of(const tide_generic *generic, tide_type number)
+tide_method **tide_generic_entry_of(const tide_generic *generic, tide_type number)
 {
     bool key = number >= TIDE_KEY_FIRST;
     return key == tide_generic_by_keys(generic)
-               ? tide_generic_place(generic, key ? number - TIDE_KEY_FIRST : number)
+               ? tide_generic_entry(generic, key ? number - TIDE_KEY_FIRST : number)
                : NULL;
 }
 
@@ -166,7 +166,7 @@ uint64_t tide_generic_unmet(const tide_generic *generic)
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-tide_method **tide_generic_place(const tide_generic *generic, tide_type type)
+tide_method **tide_generic_entry(const tide_generic *generic, tide_type type)
 {
     tide_assert(generic != NULL);
     tide_method **page = type < TIDE_TYPE_LIMIT
@@ -179,7 +179,7 @@ tide_method **tide_generic_place(const tide_generic *generic, tide_type type)
 
 TIDE_INLINE tide_method *generic_look_up(const tide_generic *generic, tide_type type)
 {
-    tide_method **place = tide_generic_place(generic, type);
+    tide_method **place = tide_generic_entry(generic, type);
     return TIDE_LIKELY(place != NULL) ? __atomic_load_n(place, __ATOMIC_ACQUIRE)
                                       : __atomic_load_n(&generic->fallback, __ATOMIC_ACQUIRE);
 }

@@ -18,11 +18,11 @@ tide_status tide_generic_refuse(const tide_generic *generic, tide_type type, con
 /* The number by which profiles and plans know a type or a key of the function; and where the method
  * of such a number stands: NULL also if it is no number of this function's. */
 tide_type tide_generic_number(const tide_generic *generic, tide_type type);
-tide_method **tide_generic_place_of(const tide_generic *generic, tide_type number);
+tide_method **tide_generic_entry_of(const tide_generic *generic, tide_type number);
 
 /* Where the type's own method stands: an address for good, whose content may be replaced but is
  * never NULL again. NULL: it has no method of its own. Any thread. */
-tide_method **tide_generic_place(const tide_generic *generic, tide_type type);
+tide_method **tide_generic_entry(const tide_generic *generic, tide_type type);
 
 /* The method that a call of the function `caller` meets. If there is none, NULL: it is counted, and
  * there is a message. */

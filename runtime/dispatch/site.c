@@ -57,7 +57,7 @@ bool tide_dispatch_use_table(tide_plan *plan, const tide_generic *generic)
     for (uint32_t i = 0; i < TIDE_PLAN_METHODS; i++) {
         tide_type number = plan->types[i < plan->type_count ? i : 0];
         plan->tests[i] = number < TIDE_KEY_FIRST ? number : number - TIDE_KEY_FIRST;
-        plan->methods[i] = tide_generic_place_of(generic, number);
+        plan->methods[i] = tide_generic_entry_of(generic, number);
         if (plan->methods[i] == NULL)
             return false;
     }

@@ -14,26 +14,26 @@
 static _Thread_local tide_pool *local_pool;
 
 /* The thread's pools of devices, one for each stream. */
-typedef struct local_place {
-    struct local_place *next;
+typedef struct local_pools {
+    struct local_pools *next;
     tide_pool *pool;
     tide_device *device;
     uint64_t stream; /* its number: handles are used again */
-} local_place;
+} local_pools;
 
-static _Thread_local local_place *local_places;
+static _Thread_local local_pools *local_on_devices;
 
 /* Runs when the thread ends. A later destructor of the same thread may enter a scope and so make a
  * new pool: the next round of destructors discards it. */
 static void local_discard(void)
 {
     tide_pool *pool = local_pool;
-    tide_assert(pool != NULL || local_places != NULL);
+    tide_assert(pool != NULL || local_on_devices != NULL);
     local_pool = NULL;
     if (pool != NULL)
         tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
-    for (local_place *one; (one = local_places) != NULL;) {
-        local_places = one->next;
+    for (local_pools *one; (one = local_on_devices) != NULL;) {
+        local_on_devices = one->next;
         tide_pool_discard(one->pool, (tide_place){TIDE_NOWHERE});
         tide_os_free(one);
     }
@@ -54,7 +54,7 @@ static tide_status local_keep(const char *call)
 /* There was nothing to keep after all. */
 static void local_forget(void)
 {
-    if (local_pool == NULL && local_places == NULL)
+    if (local_pool == NULL && local_on_devices == NULL)
         tide_thread_forget(TIDE_THREAD_POOL);
 }
 
@@ -84,7 +84,7 @@ tide_pool *tide_pool_local(void)
 
 static tide_pool *local_find(const tide_device *device, uint64_t stream)
 {
-    local_place *one = local_places;
+    local_pools *one = local_on_devices;
     while (one != NULL && (one->device != device || one->stream != stream))
         one = one->next;
     return one != NULL ? one->pool : NULL;
@@ -97,7 +97,7 @@ static tide_pool *local_make_on(tide_device *device, void *stream, const char *c
     if (local_keep(call) != TIDE_OK)
         return NULL;
     tide_os_thread_name(name);
-    local_place *made = tide_os_resize(NULL, sizeof *made);
+    local_pools *made = tide_os_resize(NULL, sizeof *made);
     tide_pool *pool = made != NULL ? tide_pool_create(&(tide_pool_options){
                                          .name = name, .device = device, .stream = stream})
                                    : NULL;
@@ -109,8 +109,8 @@ static tide_pool *local_make_on(tide_device *device, void *stream, const char *c
         return NULL;
     }
     __atomic_store_n(&pool->core->owner.local, true, __ATOMIC_RELAXED);
-    *made = (local_place){local_places, pool, device, pool->core->streams.own_number};
-    local_places = made;
+    *made = (local_pools){local_on_devices, pool, device, pool->core->streams.own_number};
+    local_on_devices = made;
     return pool;
 }
 
@@ -134,7 +134,7 @@ tide_pool *tide_pool_local_on(tide_device *device, void *stream)
 
 static tide_status local_check_end(const tide_device *device, const char *call)
 {
-    for (const local_place *one = local_places; one != NULL; one = one->next) {
+    for (const local_pools *one = local_on_devices; one != NULL; one = one->next) {
         if (one->device != device)
             continue;
         TIDE_FORWARD(tide_pool_use(one->pool, call));
@@ -146,12 +146,12 @@ static tide_status local_check_end(const tide_device *device, const char *call)
 }
 
 /* Out of the list, the latest first; NULL: there is none. */
-static local_place *local_take(const tide_device *device)
+static local_pools *local_take(const tide_device *device)
 {
-    local_place **link = &local_places;
+    local_pools **link = &local_on_devices;
     while (*link != NULL && (*link)->device != device)
         link = &(*link)->next;
-    local_place *taken = *link;
+    local_pools *taken = *link;
     if (taken != NULL)
         *link = taken->next;
     return taken;
@@ -166,7 +166,7 @@ tide_status tide_pool_local_end(tide_device *device)
                          "the %s has no pools that end before the thread",
                          device == NULL ? "NULL device" : "host");
     TIDE_FORWARD(local_check_end(device, call));
-    for (local_place *one; (one = local_take(device)) != NULL;) {
+    for (local_pools *one; (one = local_take(device)) != NULL;) {
         tide_pool_discard(one->pool, (tide_place){TIDE_NOWHERE});
         tide_os_free(one);
     }

@@ -17,8 +17,8 @@ enum { PAGE = 4096 };
 /* The reservation, part by part; see runtime/pool/core.h. */
 enum {
     CORE_AT = ROUND_TO_PAGE(sizeof(tide_pool)),
-    TABLE_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
-    USED_AT = ROUND_TO_PAGE(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
+    ROWS_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
+    USED_AT = ROUND_TO_PAGE(ROWS_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
     LOG_AT = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)) + TIDE_LOG_IN_PAGE,
     RESERVED = ROUND_TO_PAGE(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
     LOG_FIRST = (16 * PAGE - TIDE_LOG_IN_PAGE) / sizeof(tide_entry) /* entries */
@@ -46,7 +46,7 @@ static void shell_lay_out(tide_pool *pool)
 {
     char *start = (char *)pool;
     tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
-    core->rows.by_type = (tide_row *)(void *)(start + TABLE_AT);
+    core->rows.by_type = (tide_row *)(void *)(start + ROWS_AT);
     core->rows.used = (tide_row **)(void *)(start + USED_AT);
     core->log.start = (tide_entry *)(void *)(start + LOG_AT);
     if (core->log.end == NULL) /* else what a pool before it has taken into use */
@@ -61,7 +61,7 @@ static tide_pool *shell_reserve(void)
     if (start == NULL)
         return NULL;
     if (tide_os_open(start, 0, offsetof(tide_pool, shelves)) &&
-        tide_os_open(start, offsetof(tide_pool, uses), TABLE_AT) &&
+        tide_os_open(start, offsetof(tide_pool, uses), ROWS_AT) &&
         tide_os_open(start, LOG_AT, LOG_AT + LOG_FIRST * sizeof(tide_entry)))
         return (tide_pool *)(void *)start;
     tide_os_unreserve(start, RESERVED);

@@ -15,13 +15,6 @@
     X(ARRAY, "array", array, tide_general_array, NULL)                     \
     X(DISPATCH, "dispatch", dispatch, tide_general_dispatch, NULL)
 
-/* What static sites start with, for each member of a plan: runtime/scope/arrive.c. */
-tide_enter_function tide_arrive_enter;
-tide_frame_function tide_arrive_frame;
-tide_acquire_function tide_arrive_acquire;
-tide_array_function tide_arrive_array;
-tide_dispatch_function tide_arrive_dispatch;
-
 /* Can sites of this kind have plans of tier table? A scope's lists the shelves to save, a dispatch's
  * the methods to jump to. */
 static inline bool tide_kind_has_tables(tide_kind kind)

@@ -26,7 +26,7 @@
 TIDE_INLINE void plan_open_scope(tide_scope *scope, tide_pool *pool, const tide_plan *plan)
 {
     scope->pool = pool;
-    scope->base = tide_base_mark(pool->log_top);
+    scope->base = tide_base_logged(pool->log_top);
     scope->outer_saved = pool->saved;
     scope->tag = tide_level_open(pool);
     scope->plan = plan;

@@ -263,17 +263,12 @@ size_t tide_site_count(void)
     return count;
 }
 
-void tide_site_visit(bool (*visit)(tide_site *site, void *user), void *user)
+void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
 {
     tide_registry_lock();
     for (size_t i = 0; i < site_list.count && visit(site_list.sites[i], user); i++)
         continue;
     tide_registry_unlock();
-}
-
-void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
-{
-    tide_site_visit(visit, user);
 }
 
 tide_status tide_site_info(const tide_site *site, tide_site_information *out)

@@ -66,7 +66,4 @@ static inline const char *tide_site_name(const tide_site *site)
 /* The list, in order of discovery. */
 size_t tide_site_list(tide_site *const **sites);
 
-/* As tide_site_each, for visitors of the library itself: they register no types. */
-void tide_site_visit(bool (*visit)(tide_site *site, void *user), void *user);
-
 #endif

@@ -103,7 +103,7 @@ struct tide_scope {
 /* A scope saves the shelves' states at entry, either in `saved` or in the log. In the second case
  * the lowest bit of `base` is set, so `base` never equals the log's top. The guard of the first
  * case asks whether the log's top is still `base`; it therefore also tells the two cases apart. */
-TIDE_INLINE tide_entry *tide_base_mark(tide_entry *base)
+TIDE_INLINE tide_entry *tide_base_logged(tide_entry *base)
 {
     return (tide_entry *)(void *)((char *)base + 1);
 }
