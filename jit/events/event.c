@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "jit/events/probe.h"
 #include "jit/stager/code.h"
@@ -81,13 +80,6 @@ const char *tide_event_name(tide_event_kind kind)
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
-static uint64_t event_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Does the setting ask for lines on the standard error? */
 static bool event_is_written(void)
 {
@@ -135,7 +127,7 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
                                  .reason = tide_reason_words(reason),
                                  .reason_code = tide_reason_code(reason),
                                  .serial = event_serial,
-                                 .time_ns = event_now()};
+                                 .time_ns = tide_os_now_ns()};
         snprintf(at->name, sizeof at->name, "%s", site != NULL ? tide_site_name(site) : "");
         snprintf(at->detail, sizeof at->detail, "%s", detail);
     }

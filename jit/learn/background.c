@@ -26,6 +26,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
@@ -56,9 +57,7 @@ static pthread_cond_t background_wake; /* on the monotonic clock */
 
 static double background_now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return (double)tide_os_now_ns() * 1e-6;
 }
 
 /* Locked. Sleeps for so long, or until it is wanted (if it is not yet) or is to stop. */
@@ -92,7 +91,8 @@ static uint64_t background_passed(void)
     return passed != 0 ? passed : 1;
 }
 
-void tide_background_lower_thread(void)
+/* What no attribute says: a niceness below 0, which Linux gives a thread from who made it, becomes 0. */
+static void background_lower_thread(void)
 {
     if (getpriority(PRIO_PROCESS, 0) < 0) /* of this thread */
         (void)setpriority(PRIO_PROCESS, 0, 0);
@@ -156,7 +156,7 @@ static bool background_turn(uint64_t *periods, double *busy_ms)
 static void *background_run(void *unused)
 {
     (void)unused;
-    tide_background_lower_thread();
+    background_lower_thread();
     (void)prctl(PR_SET_NAME, "tide-background");
     uint64_t periods = 1;
     double busy_ms = background_now_ms();

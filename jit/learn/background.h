@@ -17,10 +17,6 @@
  * program's own threads. An error number. */
 int tide_background_create_thread(pthread_t *thread, void *(*run)(void *));
 
-/* What no attribute says, so each such thread does it first: a niceness below 0, which Linux gives
- * it from who made it, becomes 0. */
-void tide_background_lower_thread(void);
-
 /* Some window is full, or code was ordered: the next round is due after one period. Starts the
  * thread if there is none and the setting `background` allows it. */
 void tide_background_wanted(void);

@@ -179,7 +179,6 @@ static tide_learner *request_find_learner(uint64_t number)
 static bool request_send(void)
 {
     size_t room = TIDE_SPEC_SITE_BYTES * ((size_t)batch.forms + 1);
-    tide_locate_prepare(); /* a fork meanwhile would leave the text to nobody */
     char *text = tide_os_resize(NULL, room);
     if (text == NULL)
         return false;

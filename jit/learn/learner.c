@@ -273,15 +273,6 @@ bool tide_learned_armed(const tide_learned *plan)
     return __atomic_load_n(&plan->table_counts.alarm, __ATOMIC_RELAXED) != 0;
 }
 
-void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out)
-{
-    *out = (tide_plan_counts){0};
-    for (uint32_t i = 0; i < learner->plan_count; i++) {
-        out->misses += tide_learned_misses(learner->plans[i]);
-        out->runs += __atomic_load_n(&learner->plans[i]->code_counts.runs, __ATOMIC_RELAXED);
-    }
-}
-
 void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason)
 {
     tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
@@ -398,12 +389,15 @@ void tide_learner_forget(tide_site *site, bool going)
     learner_free(learner);
 }
 
-/* What code for the site has cost and saved, of all its plans. */
-static void learner_describe_account(const tide_learner *learner, tide_site_information *out)
+/* Of all its plans. */
+static void learner_describe_plans(const tide_learner *learner, tide_site_information *out)
 {
     for (uint32_t i = 0; i < learner->plan_count; i++) {
-        out->compile_ns += learner->plans[i]->compile_ns;
-        out->saved_ns += learner->plans[i]->saved_ns;
+        const tide_learned *plan = learner->plans[i];
+        out->compile_ns += plan->compile_ns;
+        out->saved_ns += plan->saved_ns;
+        out->misses += tide_learned_misses(plan);
+        out->runs += __atomic_load_n(&plan->code_counts.runs, __ATOMIC_RELAXED);
     }
     tide_assert(out->compile_ns >= 0 && out->saved_ns >= 0);
 }
@@ -440,15 +434,11 @@ void tide_learner_describe(const tide_site *site, tide_site_information *out)
     if (learner == NULL)
         return;
     tide_pays_count(learner);
-    tide_plan_counts counts;
-    tide_learner_counts(learner, &counts);
-    out->misses = counts.misses;
-    out->runs = counts.runs;
     out->generation = learner->generation;
     out->compiles = learner->compiles;
     out->reason = tide_reason_words(learner->reason);
     out->reason_code = tide_reason_code(learner->reason);
-    learner_describe_account(learner, out);
+    learner_describe_plans(learner, out);
     const tide_learned *plan = tide_learner_plan_in_force(learner);
     if (plan != NULL) {
         learner_describe_plan_in_force(plan, out);

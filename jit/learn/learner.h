@@ -150,9 +150,6 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
  * lead to the general path. */
 void tide_learned_load(tide_learned *plan, void *enter, void *leave);
 
-/* Misses and counted executions of all the site's plans. */
-void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out);
-
 /* The ring's hooks (runtime/base/ring.h). */
 const tide_plan *tide_learner_publish(tide_site *site, const tide_plan *plan);
 void tide_learner_forget(tide_site *site, bool going);

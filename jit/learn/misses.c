@@ -92,7 +92,9 @@ static bool misses_has_lasted(const tide_learner *learner, uint64_t misses)
            FEW_USES + misses * USES_FOR_A_MISS;
 }
 
-void tide_misses_alarm(const tide_plan *of, const tide_items *touched, uint64_t round)
+/* A scope of that plan, the last of as many as learning was to be told of, has acquired these types
+ * and more or others than the plan saves. */
+static void misses_alarm(const tide_plan *of, const tide_items *touched, uint64_t round)
 {
     tide_learned *plan = tide_learned_of(of);
     tide_learner *learner = plan->learner;
@@ -119,8 +121,6 @@ void tide_misses_alarm(const tide_plan *of, const tide_items *touched, uint64_t 
     tide_count(reused);
     tide_force_change(learner, known, round, TIDE_REASON_reused);
 }
-
-/* ---- at once ---------------------------------------------------------------------------- */
 
 static bool adapt_begin(void)
 {
@@ -150,6 +150,6 @@ void tide_adapt_missed(const tide_scope *scope)
     for (uint32_t i = 0; i < count; i++)
         touched.items[i].type = types[i];
     touched.count = count;
-    tide_misses_alarm(scope->plan, &touched, tide_round_number());
+    misses_alarm(scope->plan, &touched, tide_round_number());
     tide_round_end_at_once();
 }

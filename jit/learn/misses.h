@@ -11,10 +11,6 @@
 /* In a round: enough misses make a window due; a long quiet makes fewer enough. */
 void tide_misses_look(tide_learner *learner, uint64_t round);
 
-/* A scope of that plan, the last of as many as learning was to be told of, has acquired these types
- * and more or others than the plan saves. */
-void tide_misses_alarm(const tide_plan *plan, const tide_items *touched, uint64_t round);
-
 /* What was done about misses was in vain, or not: the next time it takes more, or fewer. */
 void tide_misses_be_patient(tide_learner *learner, bool in_vain);
 

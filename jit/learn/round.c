@@ -18,6 +18,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
@@ -48,9 +49,7 @@ void tide_round_unlock(void)
 
 static double round_now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return (double)tide_os_now_ns() * 1e-6;
 }
 
 bool tide_round_lock_within(double ms)

@@ -2,7 +2,7 @@
 /* Trials: compiled code against the plan in force, timed on the site's own uses.
  *
  * While a trial is open the site runs a plan of the trial's own. It makes each use once, by the
- * plan in force or by the candidate, in turns (jit/learn/timed.h), and times the call that enters
+ * plan in force or by the candidate, in turns, and times the call that enters
  * and the call that leaves. What stands between them is the program's. So the figures have in them
  * what the program's own stream of uses costs each plan: misses of the caches, of branch
  * prediction, and of guards.

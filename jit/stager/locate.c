@@ -17,6 +17,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/base/process.h"
 
 /* ---- the environment ---------------------------------------------------------------------- */
 
@@ -79,27 +80,12 @@ void tide_locate_environment_forget(void)
 
 /* ---- the library's own place -------------------------------------------------------------- */
 
-/* What the dynamic linker knows of the module that holds this code; NULL: nothing. It is asked
- * once. */
-static const struct link_map *locate_own_module(void)
+/* What the dynamic linker knows of the module that holds this code; NULL: nothing. */
+static struct link_map *locate_own_module(void)
 {
-    static struct link_map *known;
-    static bool asked; /* atomic */
     Dl_info info;
     struct link_map *map = NULL;
-    if (__atomic_load_n(&asked, __ATOMIC_ACQUIRE))
-        return __atomic_load_n(&known, __ATOMIC_RELAXED);
-    int found =
-        dladdr1((const void *)(uintptr_t)locate_own_module, &info, (void **)&map, RTLD_DL_LINKMAP);
-    map = found != 0 ? map : NULL;
-    __atomic_store_n(&known, map, __ATOMIC_RELAXED);
-    __atomic_store_n(&asked, true, __ATOMIC_RELEASE);
-    return map;
-}
-
-void tide_locate_prepare(void)
-{
-    (void)locate_own_module();
+    return dladdr1(&tide_copy_own, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 ? map : NULL;
 }
 
 /* The file that holds this code: the shared library, or the program that it was linked into. (The
@@ -135,7 +121,7 @@ static bool locate_try_place(const char *folder, const char *rest, int how, char
  * library in them the build says by a run path where the stager is. */
 static bool locate_try_run_path(const char *file, int how, char *path, size_t room)
 {
-    void *module = (void *)(uintptr_t)locate_own_module();
+    struct link_map *module = locate_own_module();
     Dl_serinfo size, *list = NULL;
     bool found = false;
     if (module != NULL && dlinfo(module, RTLD_DI_SERINFOSIZE, &size) == 0)
@@ -172,7 +158,7 @@ static bool locate_search(char *path, size_t room)
 #endif
 }
 
-bool tide_locate_component(const char *name, char *path, size_t room)
+static bool locate_component(const char *name, char *path, size_t room)
 {
     char folder[PATH_MAX], file[NAME_MAX];
     bool known = locate_own_folder(folder);
@@ -193,7 +179,7 @@ const void *tide_locate_table(const char *name, const char *table, uint32_t inte
                               size_t room)
 {
     char path[PATH_MAX];
-    if (!tide_locate_component(name, path, sizeof path)) {
+    if (!locate_component(name, path, sizeof path)) {
         snprintf(error, room, "no %s beside the library or on its run path", name);
         return NULL;
     }

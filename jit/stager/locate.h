@@ -28,22 +28,15 @@ const tide_locate_environment *tide_locate_environment_get(void);
  * capabilities)? */
 bool tide_locate_privileges_raised(void);
 
-/* Asks the dynamic linker what the next two want to know of it, the first time only. Others may
- * fork meanwhile, so it is called with nothing in hand that the child would not know of. */
-void tide_locate_prepare(void);
-
 /* Writes the program's path: what the environment says; else the one beside the library in a build
  * tree; else the one of the prefix the library lies in; else one where the dynamic linker looks for
  * libraries of the module that the library is in, its run path first; else the configured one. False:
  * one line in `error`. */
 bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room);
 
-/* The same for a part of the library that is loaded when it is wanted: beside the library, where the
- * dynamic linker looks, where this build installs libraries. */
-bool tide_locate_component(const char *name, char *path, size_t room);
-
-/* Loads such a part and returns its table of that name, which begins with the number of the interface
- * that it was made for. It stays loaded. NULL with a line in `error`: there is none, or for another
+/* Loads a part of the library, which is looked for beside it and where the dynamic linker and this
+ * build install libraries, and returns its table of that name, which begins with the number of the
+ * interface that it was made for. It stays loaded. NULL with a line in `error`: there is none, or for another
  * number. Nothing is locked. */
 const void *tide_locate_table(const char *name, const char *table, uint32_t interface, char *error,
                               size_t room);

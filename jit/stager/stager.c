@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "jit/stager/directory.h"
 #include "jit/stager/locate.h"
@@ -48,9 +47,7 @@ _Static_assert(sizeof stager_request.answer.path >
 
 static int64_t stager_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(tide_os_now_ns() / 1000000);
 }
 
 /* ---- answering ---------------------------------------------------------------------------- */

@@ -10,12 +10,12 @@
  *
  * A thread that would have to wait for the registry drops what it has measured. */
 #define _GNU_SOURCE
-#include <time.h>
 
 #include "jit/tune/test_hooks.h"
 #include "jit/tune/tunables.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
 enum {
@@ -30,14 +30,7 @@ enum {
 
 _Static_assert(TIDE_VARIANTS_MAX <= 16, "a variant's number has four bits in the order");
 
-static uint64_t measure_monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-uint64_t (*tide_tune_clock)(void) = measure_monotonic_ns;
+uint64_t (*tide_tune_clock)(void) = tide_os_now_ns;
 
 /* ---- what is active ----------------------------------------------------------------------- */
 

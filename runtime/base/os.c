@@ -216,6 +216,13 @@ void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES])
         strcpy(name, "?");
 }
 
+uint64_t tide_os_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 void tide_os_write_error(const char *text, size_t bytes)
 {
     while (bytes > 0) {

@@ -60,6 +60,9 @@ int tide_os_thread_number(void);
  * does not say. */
 bool tide_os_thread_sleeps(int number);
 
+/* Nanoseconds, on the monotonic clock. */
+uint64_t tide_os_now_ns(void);
+
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 

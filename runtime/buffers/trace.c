@@ -3,26 +3,17 @@
  * before anybody can acquire it again, and each line is written whole. So acquires and releases of
  * one slot take turns in the trace. */
 #define _GNU_SOURCE
-#include <time.h>
-
+#include "runtime/base/os.h"
 #include "runtime/buffers/store/instance.h"
 
 static uint64_t trace_started; /* the clock at the first line; atomic. 0: no line yet */
 static uint32_t trace_threads; /* that have written a line; atomic                    */
 static _Thread_local uint32_t trace_thread; /* this thread's number; 0: none yet */
 
-/* Nanoseconds. */
-static uint64_t trace_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Nanoseconds since the first line, of whatever thread. */
 static uint64_t trace_since_start(void)
 {
-    uint64_t at = trace_clock(), first = 0;
+    uint64_t at = tide_os_now_ns(), first = 0;
     if (__atomic_compare_exchange_n(&trace_started, &first, at, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED))
         first = at;
