@@ -39,25 +39,17 @@ static bool request_waits; /* in this round some plan found no room in the batch
 
 /* ---- a rest ----------------------------------------------------------------------------- */
 
-enum {
-    FAILED_FEW = 3, /* batches in a row that may fail before there is a rest … */
-    FIRST_REST = 8, /* … of so many rounds, doubled by each one more           */
-    DOUBLINGS = 20  /* more than that is beyond any limit                      */
-};
+static uint64_t request_rest, request_rest_until; /* rounds */
 
-static uint64_t request_failed_in_a_row, request_rest_until; /* a round */
-
-/* Where nothing can be compiled, not every site shall have to find that out. */
+/* Where nothing can be compiled, not every site shall have to find that out: nothing is ordered for
+ * some rounds, twice as many after each batch that fails. */
 static void request_note_result(bool good, uint64_t round)
 {
+    enum { FIRST_REST = 4 };
     uint64_t most = tide_constant_whole(TIDE_CONSTANT_back_off_max);
-    request_failed_in_a_row = good ? 0 : request_failed_in_a_row + 1;
-    if (request_failed_in_a_row < FAILED_FEW)
-        return;
-    uint64_t doublings = request_failed_in_a_row - FAILED_FEW;
-    uint64_t rest = doublings < DOUBLINGS ? (uint64_t)FIRST_REST << doublings : most;
-    request_rest_until = round + (rest < most ? rest : most);
-    tide_assert(request_rest_until > round);
+    request_rest = good ? 0 : request_rest == 0 ? FIRST_REST : 2 * request_rest;
+    request_rest = request_rest < most ? request_rest : most;
+    request_rest_until = round + request_rest;
 }
 
 /* ---- gathering -------------------------------------------------------------------------- */

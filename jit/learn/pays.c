@@ -12,16 +12,23 @@
 
 /* ---- the model -------------------------------------------------------------------------- */
 
-/* Nanoseconds that a use gains by compiled code, as the benchmark has them for two compilers on one
- * machine. A scope's table is nearly as good as code. */
-static const double pays_gain[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = 0.5,
-    [TIDE_KIND_FRAME] = 20,
-    [TIDE_KIND_ACQUIRE] = 2,
-    [TIDE_KIND_ARRAY] = 6, /* a dispatch has no code of its own */
+/* By kind, in nanoseconds. What code gains a use is as the benchmark has it for two compilers on one
+ * machine; a scope's table is nearly as good as code. The rest is rough: the least that loops over a
+ * site took on one virtual machine that was busy with other work, entering and leaving, acquiring,
+ * dispatching to an empty method. It tells which tier is dearer and by about how much. */
+static const struct {
+    double gain;
+    double use, type; /* without code, and for each type that is known           */
+    double full;      /* where that is a table: at tier full, few types in the pool */
+} pays_of[TIDE_KIND_COUNT] = {
+    [TIDE_KIND_SCOPE] = {.gain = 0.5, .use = 8, .type = 0.4, .full = 22},
+    [TIDE_KIND_FRAME] = {.gain = 20, .use = 27, .type = 8},
+    [TIDE_KIND_ACQUIRE] = {.gain = 2, .use = 5},
+    [TIDE_KIND_ARRAY] = {.gain = 6, .use = 10},
+    [TIDE_KIND_DISPATCH] = {.use = 6, .full = 8}, /* it has no code of its own */
 };
 
-_Static_assert(TIDE_KIND_COUNT == 5, "each kind has its gain");
+_Static_assert(TIDE_KIND_COUNT == 5, "each kind has its row");
 
 /* What a batch costs in itself, and each site in it: nanoseconds of the processor. */
 static const double pays_batch_ns = 12e6, pays_site_ns = 3e6;
@@ -54,35 +61,22 @@ void tide_pays_spent(uint32_t sites, double ns)
     tide_registry_unlock();
 }
 
-/* Nanoseconds of a use without code: entering and leaving, acquiring, dispatching to an empty
- * method. Rough: the least that loops over a site of each kind took on one virtual machine that was
- * busy with other work. They tell which tier is dearer and by about how much. Code takes less by
- * the gain above. */
-static const struct {
-    double use, type; /* of the control, and for each type that is known */
-    double full;      /* where that is a table: of the tier full, of few types in the pool */
-} pays_use[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {8, 0.4, 22}, [TIDE_KIND_FRAME] = {27, 8, 0},
-    [TIDE_KIND_ACQUIRE] = {5, 0, 0},  [TIDE_KIND_ARRAY] = {10, 0, 0},
-    [TIDE_KIND_DISPATCH] = {6, 0, 8},
-};
-
 /* ---- what a use takes ------------------------------------------------------------------- */
 
 /* Of the tier that code is tried against. */
 static double pays_modelled_control(tide_kind kind, uint32_t types)
 {
-    return pays_use[kind].use + types * pays_use[kind].type;
+    return pays_of[kind].use + types * pays_of[kind].type;
 }
 
 static tide_site_rival pays_modelled_use(tide_kind kind, tide_tier tier, uint32_t types)
 {
-    double control = pays_modelled_control(kind, types), gain = pays_gain[kind];
+    double control = pays_modelled_control(kind, types), gain = pays_of[kind].gain;
     bool below = tier == TIDE_TIER_FULL && tide_kind_has_tables(kind);
     tide_assert(control > gain);
     return (tide_site_rival){.tier = tier,
                              .ns = tier == TIDE_TIER_COMPILED ? control - gain
-                                   : below                    ? pays_use[kind].full
+                                   : below                    ? pays_of[kind].full
                                                               : control};
 }
 
@@ -130,7 +124,7 @@ static double pays_measured_gain(const tide_learned *plan)
 {
     tide_assert(plan->code.kind < TIDE_KIND_COUNT);
     tide_trial_figures measured = tide_trial_measured(plan);
-    return measured.uses == 0 ? pays_gain[plan->code.kind]
+    return measured.uses == 0 ? pays_of[plan->code.kind].gain
                               : measured.control_ns - measured.candidate_ns;
 }
 
@@ -138,7 +132,7 @@ static double pays_measured_gain(const tide_learned *plan)
  * code gets another chance, but late. */
 static double pays_gain_of(const tide_learned *plan)
 {
-    double gain = pays_measured_gain(plan), least = pays_gain[plan->code.kind] / 10;
+    double gain = pays_measured_gain(plan), least = pays_of[plan->code.kind].gain / 10;
     return gain > least && gain > tide_trial_measured(plan).error_ns ? gain : least;
 }
 

@@ -110,12 +110,6 @@ static bool tune_parse(const tide_tune_entry *entry, const char *text, double *v
     return end != text && *end == '\0';
 }
 
-/* Names are plain ASCII. The C library's table would be loaded for this alone. */
-static char tune_capital(char c)
-{
-    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
 /* Complains on stderr of a value that cannot be used: there is nobody to return a status to. */
 static void tune_read_variable(const tide_tune_entry *entry)
 {
@@ -123,8 +117,8 @@ static void tune_read_variable(const tide_tune_entry *entry)
     size_t at = strlen(variable);
     tide_assert(at + strlen(entry->name) < sizeof variable);
     for (const char *c = entry->name; *c != '\0' && at < sizeof variable - 1; c++)
-        variable[at++] = tune_capital(*c);
-    const char *text = secure_getenv(variable); /* NULL under AT_SECURE */
+        variable[at++] = *c == '_' ? '_' : (char)(*c - 'a' + 'A'); /* names have nothing else */
+    const char *text = secure_getenv(variable);                    /* NULL under AT_SECURE */
     if (text == NULL)
         return;
     double value = 0;

@@ -90,37 +90,18 @@ static void compile_emit_site(stage_emit *e, const tide_spec *spec)
 
 /* Passes that find nothing to do in straight code, and take a quarter of the time. (The dominator
  * pass does harm: it threads the cold paths into the hot ones, which then lack registers.) */
-static const char *const idle_passes[] = {"-fno-tree-dominator-opts",
-                                          "-fno-tree-sink",
-                                          "-fno-tree-dse",
-                                          "-fno-tree-pta",
-                                          "-fno-tree-ch",
-                                          "-fno-tree-sra",
-                                          "-fno-tree-slsr",
-                                          "-fno-tree-loop-optimize",
-                                          "-fno-tree-bit-ccp",
-                                          "-fno-tree-copy-prop",
-                                          "-fno-ipa-modref",
-                                          "-fno-ipa-pure-const",
-                                          "-fno-ipa-profile",
-                                          "-fno-ipa-reference",
-                                          "-fno-ssa-phiopt",
-                                          "-fno-ssa-backprop",
-                                          "-fno-if-conversion",
-                                          "-fno-if-conversion2",
-                                          "-fno-dse",
-                                          "-fno-split-wide-types",
-                                          "-fno-ivopts",
-                                          "-fno-move-loop-invariants",
-                                          "-fno-tree-ccp",
-                                          "-fno-tree-reassoc",
-                                          "-fno-tree-phiprop",
-                                          "-fno-tree-loop-im",
-                                          "-fno-tree-builtin-call-dce",
-                                          "-fno-thread-jumps",
-                                          "-fno-forward-propagate",
-                                          "-fno-combine-stack-adjustments",
-                                          "-fno-dce"};
+/* clang-format off */
+static const char *const idle_passes[] = {
+    "-fno-tree-dominator-opts", "-fno-tree-sink", "-fno-tree-dse", "-fno-tree-pta", "-fno-tree-ch",
+    "-fno-tree-sra", "-fno-tree-slsr", "-fno-tree-loop-optimize", "-fno-tree-bit-ccp",
+    "-fno-tree-copy-prop", "-fno-ipa-modref", "-fno-ipa-pure-const", "-fno-ipa-profile",
+    "-fno-ipa-reference", "-fno-ssa-phiopt", "-fno-ssa-backprop", "-fno-if-conversion",
+    "-fno-if-conversion2", "-fno-dse", "-fno-split-wide-types", "-fno-ivopts",
+    "-fno-move-loop-invariants", "-fno-tree-ccp", "-fno-tree-reassoc", "-fno-tree-phiprop",
+    "-fno-tree-loop-im", "-fno-tree-builtin-call-dce", "-fno-thread-jumps",
+    "-fno-forward-propagate", "-fno-combine-stack-adjustments", "-fno-dce"
+};
+/* clang-format on */
 
 /* Level 1: emitted code is straight, and level 2 makes the same hot paths of it (the golden counts
  * hold it to that) for a third more work; what it would add (packed stores, stores moved about,

@@ -14,11 +14,6 @@
 #include "jit/stage/emit.h"
 #include "runtime/base/assert.h"
 
-/* What stands in the shelves, loaded before anything is stored. */
-typedef struct words {
-    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
-} words;
-
 void stage_fill_scope(stage_body *body, gcc_jit_rvalue *scope, gcc_jit_rvalue *pool,
                       gcc_jit_rvalue *top, const stage_level *level)
 {
@@ -152,7 +147,7 @@ static void scope_enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_bl
     gcc_jit_rvalue *pool = body->params[1];
     tide_type types[TIDE_SPEC_ITEMS] = {0};
     uint32_t count = scope_types(spec, types);
-    words w;
+    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
     stage_level level;
     tide_assert(count <= TIDE_SCOPE_SAVED);
     gcc_jit_rvalue *top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "top");
@@ -162,11 +157,11 @@ static void scope_enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_bl
     if (spec->count)
         stage_count(body, body->params[2]);
     for (uint32_t i = 0; i < count; i++)
-        w.next[i] = scope_keep_next(body, pool, types[i]);
+        next[i] = scope_keep_next(body, pool, types[i]);
     level.tag = stage_inner_tag(body, stage_load(e, pool, AT(pool, tag)));
     scope_begin(body, top, &level);
     for (uint32_t i = 0; i < count; i++)
-        stage_store_saved(body, body->params[0], i, w.next[i]);
+        stage_store_saved(body, body->params[0], i, next[i]);
     stage_open_level(body, pool, &level);
     stage_return(body, NULL);
 }
@@ -191,7 +186,7 @@ static void scope_enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[1];
-    words w;
+    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
     stage_level level;
     tide_assert(spec->item_count <= TIDE_SPEC_ITEMS);
     gcc_jit_rvalue *top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "log");
@@ -205,14 +200,14 @@ static void scope_enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_
     gcc_jit_rvalue *around = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "around");
     level.outer_saved = stage_keep(body, stage_load(e, pool, AT(pool, saved)), "around_saved");
     for (uint32_t i = 0; i < spec->item_count; i++)
-        w.next[i] = scope_keep_next(body, pool, spec->items[i].type);
+        next[i] = scope_keep_next(body, pool, spec->items[i].type);
     level.tag = stage_inner_tag(body, around);
     scope_begin(body, stage_marked(e, top, 1), &level);
     stage_open_level(body, pool, &level);
     for (uint32_t i = 0; i < spec->item_count; i++) {
         gcc_jit_rvalue *entry = stage_ahead(e, top, i);
         stage_store(body, entry, AT(entry, shelf), stage_shelf(e, pool, spec->items[i].type));
-        stage_store(body, entry, AT(entry, next), w.next[i]);
+        stage_store(body, entry, AT(entry, next), next[i]);
     }
     stage_store(body, pool, AT(pool, log_top), new_top);
     stage_return(body, NULL);
@@ -270,7 +265,7 @@ static void scope_leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_
     uint32_t count = spec->item_count;
     tide_assert(count > 0 && count <= TIDE_SPEC_ITEMS);
     gcc_jit_rvalue *scope = body->params[0];
-    words w;
+    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
     gcc_jit_rvalue *pool = stage_keep(body, stage_load(e, scope, AT(scope, pool)), "owner");
     gcc_jit_rvalue *marked = stage_load(e, scope, AT(scope, base));
     gcc_jit_rvalue *base = stage_keep(body, stage_marked(e, marked, -1), "log");
@@ -282,10 +277,10 @@ static void scope_leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_
         stage_guard(body, stage_load(e, stage_ahead(e, base, i), AT(entry, shelf)),
                     GCC_JIT_COMPARISON_EQ, stage_shelf(e, pool, spec->items[i].type), general);
     for (uint32_t i = 0; i < count; i++)
-        w.next[i] = stage_keep(body, stage_load(e, stage_ahead(e, base, i), AT(entry, next)),
-                               "was_next_%u", spec->items[i].type);
+        next[i] = stage_keep(body, stage_load(e, stage_ahead(e, base, i), AT(entry, next)),
+                             "was_next_%u", spec->items[i].type);
     for (uint32_t i = 0; i < count; i++)
-        stage_store(body, stage_shelf(e, pool, spec->items[i].type), AT(shelf, next), w.next[i]);
+        stage_store(body, stage_shelf(e, pool, spec->items[i].type), AT(shelf, next), next[i]);
     stage_store(body, pool, AT(pool, log_top), base);
     scope_close_level(body, scope, pool);
     stage_return(body, NULL);

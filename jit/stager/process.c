@@ -17,29 +17,23 @@
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-/* Its standard streams. What else the program has open and does not close by itself when it
- * executes another, the child closes as its first act. */
-static int process_set_streams(posix_spawn_file_actions_t *actions, int socket, bool errors)
-{
-    int failed = posix_spawn_file_actions_adddup2(actions, socket, STDIN_FILENO);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(actions, socket, STDOUT_FILENO);
-    if (failed == 0 && !errors)
-        failed = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    return failed;
-}
-
-/* A group of its own, which a key on the terminal does not reach; signals as of a fresh process. */
-static int process_set_attributes(posix_spawnattr_t *attributes)
+/* Its standard streams: what else the program has open and does not close by itself when it executes
+ * another, the child closes as its first act. A group of its own, which a key on the terminal does
+ * not reach; signals as of a fresh process. */
+static bool process_describe(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
+                             int socket, bool errors)
 {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
-    int failed = posix_spawnattr_setflags(
-        attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (failed == 0)
-        failed = posix_spawnattr_setsigmask(attributes, &none);
-    return failed != 0 ? failed : posix_spawnattr_setsigdefault(attributes, &all);
+    return posix_spawn_file_actions_adddup2(actions, socket, STDIN_FILENO) == 0 &&
+           posix_spawn_file_actions_adddup2(actions, socket, STDOUT_FILENO) == 0 &&
+           (errors || posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null",
+                                                       O_WRONLY, 0) == 0) &&
+           posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                                    POSIX_SPAWN_SETSIGDEF) == 0 &&
+           posix_spawnattr_setsigmask(attributes, &none) == 0 &&
+           posix_spawnattr_setsigdefault(attributes, &all) == 0;
 }
 
 static int process_spawn(pid_t *pid, char *const *arguments, char *const *environment, int socket,
@@ -47,15 +41,11 @@ static int process_spawn(pid_t *pid, char *const *arguments, char *const *enviro
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    int failed = posix_spawn_file_actions_init(&actions);
-    if (failed != 0)
-        return failed;
-    failed = posix_spawnattr_init(&attributes);
-    if (failed == 0) {
-        failed = process_set_streams(&actions, socket, errors);
-        if (failed == 0)
-            failed = process_set_attributes(&attributes);
-        if (failed == 0)
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return ENOMEM;
+    int failed = ENOMEM; /* for want of which only all this fails */
+    if (posix_spawnattr_init(&attributes) == 0) {
+        if (process_describe(&actions, &attributes, socket, errors))
             failed = posix_spawn(pid, arguments[0], &actions, &attributes, arguments, environment);
         posix_spawnattr_destroy(&attributes);
     }

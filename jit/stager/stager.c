@@ -329,21 +329,19 @@ static void stager_forget_request(void)
 
 void tide_stager_refuse(const char *why)
 {
+    if (stager_child.pid != 0)
+        tide_process_end(&stager_child);
     if (stager_request.state != REQUEST_NONE) {
         stager_request.state = REQUEST_SENT; /* what it has made is not loaded any more */
         stager_answer(TIDE_STAGER_REFUSED, why);
     }
-    if (stager_child.pid != 0)
-        tide_process_end(&stager_child);
     tide_directory_remove();
 }
 
 void tide_stager_stop(void)
 {
-    if (stager_child.pid != 0)
-        tide_process_end(&stager_child);
+    tide_stager_refuse("the process ends");
     stager_forget_request();
-    tide_directory_remove();
 }
 
 /* Whoever forks holds the round lock, so all of this is whole. */
