@@ -162,13 +162,17 @@ static void expect_alone(void)
         assert_int_equal(unshare(CLONE_THREAD), 0); /* refused beside another thread */
 }
 
+/* At whatever place the thread is in its round. */
 static void whoever_forks_is_alone(void **state)
 {
     (void)state;
     set("background", 1);
+    set("background_period", 1);
+    set("window_every", 1);
     use u = use_of("background: forks", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
     for (unsigned times = 0; times < scaled(20, 3); times++) {
         use_until_running(&u);
+        usleep(times * 397 % 3000);
         pid_t child = fork_child(100);
         if (child == 0)
             _exit(0);
@@ -433,33 +437,6 @@ static void a_child_keeps_its_plans_and_learns_nothing(void **state)
     until(&later, TIDE_TIER_COMPILED);
 }
 
-/* At whatever place the thread is in its round. */
-static void forks_beside_a_busy_thread_harm_nobody(void **state)
-{
-    (void)state;
-    need_stager();
-    set("background_period", 1);
-    set("window_every", 1);
-    expect_ok(tide_background_start());
-    for (unsigned i = 0; i < scaled(40, 4); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "fork: beside %u", i);
-        use u = use_of(name, i % TIDE_KIND_COUNT, learning_pool, 2, TIDE_F64, TIDE_I32);
-        use_times(&u, 220);
-        usleep(i * 397 % 3000);
-        pid_t child = fork_child(100);
-        if (child == 0) {
-            for (unsigned j = 0; j < 300; j++)
-                CHILD_MUST(use_once(&u));
-            CHILD_MUST(tide_step() == TIDE_OK);
-            exit(0);
-        }
-        until_learned(&u, TIDE_TIER_COMPILED);
-        expect_child_ends_well(child);
-    }
-    expect_ok(tide_background_stop());
-}
-
 int main(int argc, char **argv)
 {
     self = argv[0];
@@ -470,7 +447,6 @@ int main(int argc, char **argv)
         LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
         LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),
         LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),
-        LEARNING_TEST(forks_beside_a_busy_thread_harm_nobody),
         LEARNING_TEST(programs_end_well_whatever_learning_does),
     };
     if (argc > 1)

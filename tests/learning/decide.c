@@ -268,36 +268,6 @@ static void a_scope_of_many_types_gets_a_table_only(void **state)
     assert_int_equal(choice.reason, TIDE_REASON_many_types);
 }
 
-/* ---- decay ------------------------------------------------------------------------------- */
-
-/* What a site did long ago fades: after a change it takes few windows until the new types alone
- * count. */
-static void old_evidence_fades(void **state)
-{
-    (void)state;
-    need_stager();
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    static const double decays[] = {0, 0.25, 0.9};
-    for (unsigned d = 0; d < 3; d++) {
-        char name[64];
-        snprintf(name, sizeof name, "decide: decay %g", decays[d]);
-        use u = use_of(name, TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
-        set("decay", decays[d]);
-        set("window_every", 1);
-        learn_windows(&u, 4);
-        expect_types(u.site, 1, TIDE_F64);
-        u.types[0] = TIDE_I32;
-        unsigned windows = 0;
-        do {
-            learn_windows(&u, 1);
-            windows++;
-        } while (windows < 60 &&
-                 (info_of(u.site).type_count != 1 || info_of(u.site).types[0] != TIDE_I32));
-        assert_in_range(windows, 1, d == 0 ? 3 : d == 1 ? 5 : 40);
-    }
-    expect_ok(tide_pool_destroy(pool));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,7 +279,6 @@ int main(void)
         LEARNING_TEST(a_frame_of_five_different_types_is_not_compiled),
         LEARNING_TEST(an_array_is_compiled_for_its_frequent_shapes),
         LEARNING_TEST(a_scope_of_many_types_gets_a_table_only),
-        LEARNING_TEST(old_evidence_fades),
     };
     return cmocka_run_group_tests_name("learning: decide", tests, NULL, NULL);
 }

@@ -105,8 +105,8 @@ static void the_thread_is_not_as_urgent_as_who_starts_it(void **state)
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* All bytes but 0, sixteen to a name. */
-static void sites_of_any_name_compile(void **state)
+/* All bytes but 0, sixteen to a name, of a site and of its type. */
+static void sites_and_types_of_any_name_compile(void **state)
 {
     (void)state;
     need_stager();
@@ -115,7 +115,7 @@ static void sites_of_any_name_compile(void **state)
         for (int i = 0; i < 16; i++)
             name[i] = (char)(first + i == 0 ? 255 : first + i);
         name[16] = '\0';
-        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, tide_type_register(name, 8, 8));
         until(&u, TIDE_TIER_COMPILED);
         assert_string_equal(info_of(u.site).name, name);
     }
@@ -160,7 +160,7 @@ int main(int count, char **arguments)
         LEARNING_TEST(the_thread_is_not_bound_to_the_processor_of_who_starts_it),
         LEARNING_TEST(the_thread_is_not_as_urgent_as_who_starts_it),
         LEARNING_TEST(the_thread_stays_where_the_process_was_put),
-        LEARNING_TEST(sites_of_any_name_compile),
+        LEARNING_TEST(sites_and_types_of_any_name_compile),
     };
     return cmocka_run_group_tests(tests, learning_make_pool, learning_drop_pool);
 }

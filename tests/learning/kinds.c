@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Sites of all five kinds, from the macro in the source to code that runs: learned without being
- * told anything, executed, missed when they should be, and with the results of the general path. */
+ * told anything, executed, missed when they should be. (That code does what the general path does is
+ * tested in tests/stage/compiled.c.) */
 #define _GNU_SOURCE
 #include "learning.h"
-#include "tests/random.h"
 
 #include <stdio.h>
 
@@ -109,120 +109,6 @@ static void every_kind_is_learned_as_written(void **state)
             assert_true(w->use(TIDE_F64));
         assert_int_equal(runs_of(w->site), k == TIDE_KIND_DISPATCH ? 0 : runs + 500);
         assert_int_equal(misses_of(w->site), misses);
-    }
-}
-
-/* ---- the same results -------------------------------------------------------------------- */
-
-static uint32_t random_below(uint32_t limit)
-{
-    static rng random = {1};
-    return (uint32_t)rng_below(&random, limit);
-}
-
-/* What a use gave: addresses in order. */
-typedef struct given {
-    void *data[USE_TYPES];
-    size_t live;
-    bool well;
-} given;
-
-static given use_and_tell(const use *u, const size_t *sizes)
-{
-    given g = {.well = true};
-    tide_scope scope;
-    unsigned calls = 0;
-    const tide_array *array;
-    switch (u->site->kind) {
-    case TIDE_KIND_SCOPE:
-        tide_site_enter(&scope, u->pool, u->site);
-        for (uint32_t i = 0; i < u->count; i++)
-            g.data[i] = tide_acquire_type(u->pool, u->types[i], sizes[i]);
-        break;
-    case TIDE_KIND_FRAME:
-        tide_site_enter_frame(&scope, u->pool, u->site, u->count, u->types, sizes, g.data);
-        break;
-    case TIDE_KIND_ACQUIRE:
-        g.data[0] = tide_site_acquire(u->site, u->pool, u->types[0], sizes[0]);
-        break;
-    case TIDE_KIND_ARRAY:
-        array = tide_site_acquire_array(u->site, u->pool, u->types[0], u->ndim, u->shape);
-        g.well = array != NULL && array->tensor.ndim == u->ndim &&
-                 memcmp(array->tensor.shape, u->shape, (size_t)u->ndim * sizeof *u->shape) == 0;
-        g.data[0] = array != NULL ? array->tensor.data : NULL;
-        break;
-    default: tide_site_dispatch(u->site, u->generic, u->types[0], &calls); g.well = calls == 1;
-    }
-    g.live = counts_of(u->pool).live;
-    if (u->site->kind <= TIDE_KIND_FRAME)
-        tide_site_leave(&scope);
-    return g;
-}
-
-/* Scopes and frames end by themselves; and compiled ones want a level that has touched their
- * types. */
-static given use_and_rewind(const use *u, const size_t *sizes)
-{
-    if (u->site->kind <= TIDE_KIND_FRAME)
-        return use_and_tell(u, sizes);
-    tide_mark mark = tide_checkpoint(u->pool);
-    (void)tide_acquire_type(u->pool, u->types[0], 1);
-    given g = use_and_tell(u, sizes);
-    expect_ok(tide_rewind(u->pool, mark));
-    return g;
-}
-
-/* Now and then another type, another size, another shape. */
-static void vary(use *u, size_t *sizes)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_C128};
-    for (uint32_t i = 0; i < u->count; i++) {
-        sizes[i] = random_below(20) == 0 ? 200 + random_below(100) : random_below(20);
-        if (random_below(8) == 0)
-            u->types[i] = types[random_below(5)];
-    }
-    if (random_below(8) == 0)
-        u->count = 1 + random_below(u->site->kind == TIDE_KIND_FRAME ? 4 : 6);
-    if (random_below(8) == 0)
-        u->ndim = 1 + (int)random_below(3);
-    for (int d = 0; d < u->ndim && random_below(8) == 0; d++)
-        u->shape[d] = random_below(9);
-}
-
-/* The same pool in the same state gives the same memory, by whichever path. */
-static void compiled_code_gives_what_the_general_path_gives(void **state)
-{
-    (void)state;
-    need_stager();
-    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
-        char name[64];
-        snprintf(name, sizeof name, "kinds: twin %s", tide_kind_name(kind));
-        use a = use_of(name, kind, learning_pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
-        snprintf(name, sizeof name, "kinds: general twin %s", tide_kind_name(kind));
-        tide_site *general = tide_site_register_kind(name, kind);
-        expect_ok(tide_site_pin(general, TIDE_TIER_FULL));
-        until(&a, TIDE_TIER_COMPILED);
-        expect_ok(tide_site_pin(a.site, best_tier(kind)));
-        uint64_t runs = runs_of(a.site), misses = misses_of(a.site);
-        for (size_t i = 0; i < scaled(20000, 2000); i++) {
-            size_t sizes[USE_TYPES] = {1, 1, 1, 1};
-            use u = a, v;
-            vary(&u, sizes);
-            v = u;
-            v.site = general;
-            tide_mark mark = tide_checkpoint(learning_pool);
-            for (uint32_t t = 0; t < u.count && i % 4 != 0; t++)
-                (void)tide_acquire_type(learning_pool, u.types[t], 1);
-            (void)use_and_rewind(&v, sizes); /* grows what must grow */
-            given first = use_and_rewind(&u, sizes), second = use_and_rewind(&v, sizes);
-            assert_true(first.well && second.well);
-            assert_int_equal(first.live, second.live);
-            assert_memory_equal(first.data, second.data, sizeof first.data);
-            tide_rewind(learning_pool, mark);
-        }
-        CHECK_POOL(learning_pool);
-        assert_true(kind == TIDE_KIND_DISPATCH || runs_of(a.site) > runs + 100);
-        assert_true(misses_of(a.site) > misses + 100);
     }
 }
 
@@ -392,7 +278,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(every_kind_is_learned_as_written),
-        LEARNING_TEST(compiled_code_gives_what_the_general_path_gives),
         LEARNING_TEST(misses_are_counted_one_for_each_use),
         LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
         LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
