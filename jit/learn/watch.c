@@ -59,15 +59,6 @@ static void watch_drop_window(tide_learner *learner)
     learner->fresh = false;
 }
 
-/* Rounds. The second window follows at once, for the first one may have seen a beginning only. */
-static uint64_t watch_until_next_window(const tide_learner *learner)
-{
-    tide_assert(learner->windows > 0);
-    return learner->windows == 1
-               ? 1
-               : tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
-}
-
 /* Is a window full, or has it been open for too long? */
 static bool watch_window_is_over(tide_learner *learner, uint64_t round)
 {
@@ -91,35 +82,28 @@ static void watch_add_evidence(tide_learner *learner, const tide_site_profile *s
     (void)tide_learner_set_evidence(learner, &sum); /* without memory the old one decides */
 }
 
-/* Nobody used the site while the window was open. That says nothing of its types: what was seen
- * before holds on, and no decision is due. */
-static void watch_pass_idle_window(tide_learner *learner, uint64_t round)
-{
-    learner->fresh = false;
-    learner->next_window =
-        round + tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
-    tide_misses_listen(learner);
-}
-
+/* If nobody used the site while the window was open, that says nothing of its types: what was seen
+ * before holds on, and no decision is due. The second window follows at once, for the first one may
+ * have seen a beginning only. */
 static void watch_take_window(tide_learner *learner, uint64_t round)
 {
     if (!watch_window_is_over(learner, round))
         return;
     const tide_site_profile *seen = watch_close_window(learner);
-    if (seen->scopes == 0 && learner->windows != 0) {
-        watch_pass_idle_window(learner, round);
-        return;
+    bool first = learner->windows == 0;
+    if (seen->scopes != 0 || first) {
+        learner->windows++;
+        tide_count(windows);
+        watch_add_evidence(learner, seen);
+        uint32_t before = learner->in_force;
+        tide_force_decide(learner, round, TIDE_REASON_none);
+        if (learner->fresh && learner->in_force == before)
+            tide_misses_be_patient(learner, true);
     }
-    learner->windows++;
     tide_assert(learner->windows != 0 && !tide_window_open(learner->site));
-    tide_count(windows);
-    watch_add_evidence(learner, seen);
-    uint32_t before = learner->in_force;
-    tide_force_decide(learner, round, TIDE_REASON_none);
-    if (learner->fresh && learner->in_force == before)
-        tide_misses_be_patient(learner, true);
     learner->fresh = false;
-    learner->next_window = round + watch_until_next_window(learner);
+    learner->next_window =
+        round + (first ? 1 : tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every)));
     tide_misses_listen(learner);
 }
 
