@@ -281,28 +281,17 @@ void stage_return(stage_body *body, gcc_jit_rvalue *value)
     body->here = NULL;
 }
 
-/* The function ends in a jump to another one, with its own value if it gives one. */
-static void emit_end_with_call(stage_body *body, gcc_jit_rvalue *call)
+void stage_give_up(stage_body *body, stage_field general)
 {
-    tide_assert(body->here != NULL);
+    stage_emit *e = body->e;
+    tide_assert(field_facts[general].structure == structure_runtime && body->here != NULL);
+    gcc_jit_rvalue *target = stage_load(e, gcc_jit_lvalue_as_rvalue(e->runtime), general);
+    gcc_jit_rvalue *call = gcc_jit_context_new_call_through_ptr(e->context, NULL, target,
+                                                                body->param_count, body->params);
     gcc_jit_rvalue_set_bool_require_tail_call(call, 1);
     if (!body->gives)
         gcc_jit_block_add_eval(body->here, NULL, call);
     stage_return(body, body->gives ? call : NULL);
-}
-
-void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_jit_rvalue **args)
-{
-    tide_assert(count > 0 && count <= STAGE_PARAMS_MAX);
-    emit_end_with_call(
-        body, gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count, args));
-}
-
-void stage_give_up(stage_body *body, stage_field general)
-{
-    tide_assert(field_facts[general].structure == structure_runtime);
-    gcc_jit_rvalue *runtime = gcc_jit_lvalue_as_rvalue(body->e->runtime);
-    stage_tail_call(body, stage_load(body->e, runtime, general), body->param_count, body->params);
 }
 
 void stage_count(stage_body *body, gcc_jit_rvalue *plan)
@@ -385,16 +374,4 @@ gcc_jit_rvalue *stage_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type)
 {
     tide_assert(type != TIDE_NO_TYPE && type < TIDE_TYPE_LIMIT);
     return stage_ahead(e, stage_load(e, pool, AT(pool, shelves)), type);
-}
-
-gcc_jit_rvalue *stage_marked(stage_emit *e, gcc_jit_rvalue *base, int by)
-{
-    tide_assert(by == 1 || by == -1);
-    gcc_jit_type *bytes =
-        gcc_jit_type_get_pointer(gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_CHAR));
-    gcc_jit_lvalue *byte = gcc_jit_context_new_array_access(
-        e->context, NULL, gcc_jit_context_new_cast(e->context, NULL, base, bytes),
-        gcc_jit_context_new_rvalue_from_int(e->context, e->types[STAGE_RANK], by));
-    return gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(byte, NULL),
-                                    e->types[STAGE_ENTRY]);
 }

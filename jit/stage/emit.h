@@ -132,9 +132,6 @@ void stage_give_up(stage_body *body, stage_field general);
 /* Ends the function. `value` NULL: it gives nothing. */
 void stage_return(stage_body *body, gcc_jit_rvalue *value);
 
-/* Calls as the last act of the function, by a jump. */
-void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_jit_rvalue **args);
-
 /* plan->counts->runs += 1, exactly even if threads share the site. */
 void stage_count(stage_body *body, gcc_jit_rvalue *plan);
 
@@ -193,9 +190,9 @@ void stage_fill_scope(stage_body *body, gcc_jit_rvalue *scope, gcc_jit_rvalue *p
 void stage_open_level(stage_body *body, gcc_jit_rvalue *pool, const stage_level *level);
 void stage_store_saved(stage_body *body, gcc_jit_rvalue *scope, uint32_t index,
                        gcc_jit_rvalue *next);
-gcc_jit_rvalue *stage_load_saved(stage_emit *e, gcc_jit_rvalue *scope, uint32_t index);
-gcc_jit_rvalue *stage_load_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type,
-                                 stage_field field);
+
+/* Where the type's shelf stands, in a variable. */
+gcc_jit_rvalue *stage_keep_next(stage_body *body, gcc_jit_rvalue *pool, tide_type type);
 
 /* Of a leave, whose scope is the first parameter: the level open is the scope's own; the log is as
  * at its entry. */
@@ -204,8 +201,5 @@ void stage_guard_log(stage_body *body, gcc_jit_block *otherwise);
 
 /* What was kept in the scope goes back, and the function ends. */
 void stage_put_back(stage_body *body, uint32_t count, const tide_type *types);
-
-/* A base of the log, marked (1) or with its mark taken off (-1): tide_scope_logged. */
-gcc_jit_rvalue *stage_marked(stage_emit *e, gcc_jit_rvalue *base, int by);
 
 #endif

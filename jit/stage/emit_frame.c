@@ -68,8 +68,7 @@ static void frame_guard_pool(stage_body *body, const frame *f, loaded *l, gcc_ji
     stage_guard_depth(body, pool, general);
     stage_guard_saved(body, pool, f->distinct, f->types, &l->level, general);
     for (uint32_t k = 0; k < f->distinct; k++)
-        l->next[k] = stage_keep(body, stage_load_shelf(e, pool, f->types[k], AT(shelf, next)),
-                                "next_%u", f->types[k]);
+        l->next[k] = stage_keep_next(body, pool, f->types[k]);
 }
 
 /* Is each array's slot large enough? Past the sentinel all is zero, and nothing fits into that. */

@@ -103,24 +103,24 @@ void stage_store_saved(stage_body *body, gcc_jit_rvalue *scope, uint32_t index,
     gcc_jit_block_add_assignment(body->here, NULL, saved, next);
 }
 
-gcc_jit_rvalue *stage_load_saved(stage_emit *e, gcc_jit_rvalue *scope, uint32_t index)
+gcc_jit_rvalue *stage_keep_next(stage_body *body, gcc_jit_rvalue *pool, tide_type type)
 {
-    tide_assert(index < TIDE_SCOPE_SAVED);
-    return gcc_jit_lvalue_as_rvalue(
-        stage_element(e, stage_load(e, scope, AT(scope, saved)), index));
-}
-
-gcc_jit_rvalue *stage_load_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type,
-                                 stage_field field)
-{
-    tide_assert(field == AT(shelf, next) || field == AT(shelf, bit));
-    return stage_load(e, stage_shelf(e, pool, type), field);
-}
-
-static gcc_jit_rvalue *scope_keep_next(stage_body *body, gcc_jit_rvalue *pool, tide_type type)
-{
-    return stage_keep(body, stage_load_shelf(body->e, pool, type, AT(shelf, next)), "next_%u",
+    stage_emit *e = body->e;
+    return stage_keep(body, stage_load(e, stage_shelf(e, pool, type), AT(shelf, next)), "next_%u",
                       type);
+}
+
+/* A base of the log, marked (1) or with its mark taken off (-1): tide_scope_logged. */
+static gcc_jit_rvalue *scope_marked(stage_emit *e, gcc_jit_rvalue *base, int by)
+{
+    tide_assert(by == 1 || by == -1);
+    gcc_jit_type *bytes =
+        gcc_jit_type_get_pointer(gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_CHAR));
+    gcc_jit_lvalue *byte = gcc_jit_context_new_array_access(
+        e->context, NULL, gcc_jit_context_new_cast(e->context, NULL, base, bytes),
+        gcc_jit_context_new_rvalue_from_int(e->context, e->types[STAGE_RANK], by));
+    return gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(byte, NULL),
+                                    e->types[STAGE_ENTRY]);
 }
 
 /* ---- enter ---------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static void scope_enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_bl
     if (spec->count)
         stage_count(body, body->params[2]);
     for (uint32_t i = 0; i < count; i++)
-        next[i] = scope_keep_next(body, pool, types[i]);
+        next[i] = stage_keep_next(body, pool, types[i]);
     level.tag = stage_inner_tag(body, stage_load(e, pool, AT(pool, tag)));
     scope_begin(body, top, &level);
     for (uint32_t i = 0; i < count; i++)
@@ -200,9 +200,9 @@ static void scope_enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_
     gcc_jit_rvalue *around = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "around");
     level.outer_saved = stage_keep(body, stage_load(e, pool, AT(pool, saved)), "around_saved");
     for (uint32_t i = 0; i < spec->item_count; i++)
-        next[i] = scope_keep_next(body, pool, spec->items[i].type);
+        next[i] = stage_keep_next(body, pool, spec->items[i].type);
     level.tag = stage_inner_tag(body, around);
-    scope_begin(body, stage_marked(e, top, 1), &level);
+    scope_begin(body, scope_marked(e, top, 1), &level);
     stage_open_level(body, pool, &level);
     for (uint32_t i = 0; i < spec->item_count; i++) {
         gcc_jit_rvalue *entry = stage_ahead(e, top, i);
@@ -249,7 +249,10 @@ void stage_put_back(stage_body *body, uint32_t count, const tide_type *types)
     gcc_jit_rvalue *scope = body->params[0], *next[TIDE_SCOPE_SAVED];
     gcc_jit_rvalue *pool = stage_keep(body, stage_load(e, scope, AT(scope, pool)), "home");
     for (uint32_t i = 0; i < count; i++)
-        next[i] = stage_keep(body, stage_load_saved(e, scope, i), "next_%u", types[i]);
+        next[i] = stage_keep(
+            body,
+            gcc_jit_lvalue_as_rvalue(stage_element(e, stage_load(e, scope, AT(scope, saved)), i)),
+            "next_%u", types[i]);
     scope_close_level(body, scope, pool);
     for (uint32_t i = 0; i < count; i++)
         stage_store(body, stage_shelf(e, pool, types[i]), AT(shelf, next), next[i]);
@@ -268,7 +271,7 @@ static void scope_leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_
     gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
     gcc_jit_rvalue *pool = stage_keep(body, stage_load(e, scope, AT(scope, pool)), "owner");
     gcc_jit_rvalue *marked = stage_load(e, scope, AT(scope, base));
-    gcc_jit_rvalue *base = stage_keep(body, stage_marked(e, marked, -1), "log");
+    gcc_jit_rvalue *base = stage_keep(body, scope_marked(e, marked, -1), "log");
     stage_guard(body, stage_load(e, pool, AT(pool, log_top)), GCC_JIT_COMPARISON_EQ,
                 stage_ahead(e, base, count), general);
     stage_guard(body, base, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)),
