@@ -5,7 +5,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 

@@ -8,7 +8,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 
 /* The live slot that has this memory, or NULL. Who makes an array longer mostly works on the one

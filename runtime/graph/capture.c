@@ -13,7 +13,6 @@
 #include "runtime/device/deferred.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"

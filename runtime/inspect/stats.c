@@ -6,7 +6,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 
 typedef struct row_totals {

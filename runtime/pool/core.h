@@ -319,6 +319,10 @@ uint32_t tide_pools_count(void);
 /* Calls visit for every pool of the process, with the registry locked. */
 void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user);
 
+/* The invariants (runtime/pool/invariants.c), walked without allocating. False with a message that names
+ * what is broken. */
+bool tide_pool_invariants_hold(const tide_pool *pool);
+
 /* How often sites were used: each pool counts the uses made with it, one word for each site
  * (tide_pool.uses, stored by the owner alone); here they are added up. Uses of pools that have
  * ended are kept.

@@ -12,7 +12,7 @@
  *     positions never fall.
  *  6. Only types that are set up have bits, each its own; what the open level has saved are types
  *     with bits. */
-#include "runtime/pool/invariants.h"
+#include "runtime/pool/core.h"
 
 #include <stdlib.h>
 

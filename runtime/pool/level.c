@@ -148,12 +148,38 @@ static bool level_save_type(tide_pool *pool, tide_type type)
     return true;
 }
 
+/* tide_level_save for the usual case: the log has room, the level is not the root, and all shelves are set
+ * up and have bits. An entry is written for each, and stays if the level has not saved that shelf
+ * yet. False: nothing has changed. */
+static bool level_save_ready(tide_pool *pool, uint32_t count, const tide_type *types)
+{
+    tide_entry *top = pool->log_top;
+    uint64_t saved = pool->saved;
+    if (TIDE_UNLIKELY(tide_at_root(pool)))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (TIDE_UNLIKELY(types[i] >= TIDE_TYPE_LIMIT))
+            return false;
+        tide_shelf *shelf = &pool->shelves[types[i]];
+        uint64_t bit = shelf->bit;
+        if (TIDE_UNLIKELY(bit == 0))
+            return false;
+        tide_assert(shelf->next != NULL && top < pool->core->log.end);
+        tide_log_write(top, shelf, shelf->next);
+        top += (saved & bit) == 0;
+        saved |= bit;
+    }
+    pool->log_top = top;
+    pool->saved = saved;
+    return true;
+}
+
 bool tide_level_save(tide_pool *pool, uint32_t count, const tide_type *types)
 {
     if (tide_log_open(pool) <= pool->log_top + count || /* guards ask for one place more */
         (pool->tag & TIDE_TAG_DEEP) != 0)
         return false;
-    if (TIDE_LIKELY(tide_level_save_ready(pool, count, types)))
+    if (TIDE_LIKELY(level_save_ready(pool, count, types)))
         return true;
     for (uint32_t i = 0; i < count; i++)
         if (types[i] == TIDE_NO_TYPE || types[i] >= TIDE_TYPE_LIMIT ||

@@ -67,30 +67,4 @@ bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t 
  * call); what was saved until then does no harm. */
 bool tide_level_save(tide_pool *pool, uint32_t count, const tide_type *types);
 
-/* The same for the usual case: the log has room, the level is not the root, and all shelves are set
- * up and have bits. An entry is written for each, and stays if the level has not saved that shelf
- * yet. False: nothing has changed. */
-static inline bool tide_level_save_ready(tide_pool *pool, size_t count, const tide_type *types)
-{
-    tide_entry *top = pool->log_top;
-    uint64_t saved = pool->saved;
-    if (TIDE_UNLIKELY(tide_at_root(pool)))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        if (TIDE_UNLIKELY(types[i] >= TIDE_TYPE_LIMIT))
-            return false;
-        tide_shelf *shelf = &pool->shelves[types[i]];
-        uint64_t bit = shelf->bit;
-        if (TIDE_UNLIKELY(bit == 0))
-            return false;
-        tide_assert(shelf->next != NULL && top < pool->core->log.end);
-        tide_log_write(top, shelf, shelf->next);
-        top += (saved & bit) == 0;
-        saved |= bit;
-    }
-    pool->log_top = top;
-    pool->saved = saved;
-    return true;
-}
-
 #endif

@@ -17,7 +17,6 @@
 #include "runtime/check/report.h"
 #include "runtime/device/lender.h"
 #include "runtime/device/region.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/request.h"

@@ -13,7 +13,6 @@
 #include "runtime/device/budget.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/press.h"
 #include "runtime/pool/request.h"

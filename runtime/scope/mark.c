@@ -11,7 +11,6 @@
 #include "runtime/base/error.h"
 #include "runtime/check/levels.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
