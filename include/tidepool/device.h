@@ -154,9 +154,11 @@ TIDE_API tide_capture *tide_capture_end(tide_pool *pool);
 
 /* Before a graph of the capture is launched on a stream: what is queued there from now on comes after
  * the launches on the stream that was named last, so graphs that share memory do not run at once. It
- * may be left out where all launches are on one stream. TIDE_ERROR_STALE: tide_capture_drop has given
- * the memory back, and the launch must not be; told until another capture has the same handle.
- * TIDE_ERROR_STATE: one of the two streams is captured. Any thread. */
+ * may be left out where all launches are on one stream. The stream outlives the capture, or is there
+ * until another is named. A call and its launch belong together: threads take turns.
+ * TIDE_ERROR_STALE: tide_capture_drop has given the memory back, and the launch must not be; told until
+ * another capture has the same handle. TIDE_ERROR_STATE, nothing changed: one of the two streams is
+ * captured. Any thread. */
 TIDE_API tide_status tide_capture_use_on(tide_capture *capture, void *stream);
 
 /* The graphs are gone: their memory goes back to the device, behind the work that is queued now on

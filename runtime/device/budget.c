@@ -86,7 +86,7 @@ tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size
 {
     size_t now = 0;
     tide_assert(bytes > had && budget_counts(device, TIDE_MEMORY_DEVICE));
-    if (device->methods->extend == NULL || !budget_take(device, bytes - had, &now))
+    if (!device->extends || !budget_take(device, bytes - had, &now))
         return TIDE_ERROR_MEMORY;
     tide_status status = device->methods->extend(device, data, bytes);
     if (status == TIDE_OK)
@@ -96,10 +96,13 @@ tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size
     return status;
 }
 
-bool tide_budget_limited(const tide_device *device)
+bool tide_budget_is_near(const tide_device *device)
 {
-    return device->host ? tide_limit_is_hard()
-                        : __atomic_load_n(&device->limit, __ATOMIC_RELAXED) != 0;
+    size_t most =
+        device->host ? tide_limit_most() : __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
+    size_t held =
+        device->host ? tide_limit_held() : __atomic_load_n(&device->held, __ATOMIC_RELAXED);
+    return most != 0 && held > most / 4;
 }
 
 /* ---- pressing ----------------------------------------------------------------------------- */

@@ -16,8 +16,8 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
 /* The same of the device's method `extend`, for memory that had so many bytes. */
 tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size_t bytes);
 
-/* Has the device a limit by which memory is refused? */
-bool tide_budget_limited(const tide_device *device);
+/* Is more than a quarter held of what a limit lets the device have? */
+bool tide_budget_is_near(const tide_device *device);
 
 /* Somebody who keeps free memory of devices for later: pools, buffers. */
 typedef struct tide_keeper_of_memory {

@@ -154,6 +154,7 @@ struct tide_device {
     bool host; /* the CPU may read and write slots: poison and fills go straight there */
     bool integrated;
     bool managed, concurrent, exports;   /* tide_device_information */
+    bool extends;                        /* the method `extend` may serve */
     bool lost;                           /* atomic */
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */

@@ -42,11 +42,6 @@ size_t tide_limit_most(void)
     return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
 }
 
-bool tide_limit_is_hard(void)
-{
-    return tide_limit_most() != SIZE_MAX;
-}
-
 static size_t limit_missing(size_t held, size_t bytes, size_t most)
 {
     size_t room = held < most ? most - held : 0;

@@ -18,9 +18,6 @@ tide_status tide_limit_take(size_t bytes, size_t *now);
 void tide_limit_had(size_t now);
 void tide_limit_give(size_t bytes);
 
-/* Is there a limit that memory is refused by? */
-bool tide_limit_is_hard(void);
-
 /* The message of who then gives up; `holders` says who holds how much. Returns TIDE_ERROR_LIMIT. */
 tide_status tide_limit_refuse(size_t bytes, const char *holders, const char *call);
 

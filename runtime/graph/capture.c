@@ -179,7 +179,7 @@ typedef struct capture_pair {
     void *before, *stream;
 } capture_pair;
 
-static bool capture_look(tide_capture *capture, void *stream, bool launches, capture_pair *out)
+static bool capture_look(const tide_capture *capture, void *stream, capture_pair *out)
 {
     tide_lock_take(&capture_lock);
     bool live = *capture_find(capture) != NULL;
@@ -187,12 +187,18 @@ static bool capture_look(tide_capture *capture, void *stream, bool launches, cap
         void *before = capture->launched ? capture->last : stream;
         *out = (capture_pair){.device = capture->device, .before = before, .stream = stream};
     }
-    if (live && launches) {
+    tide_lock_let_go(&capture_lock);
+    return live;
+}
+
+static void capture_note_launch(tide_capture *capture, void *stream)
+{
+    tide_lock_take(&capture_lock);
+    if (*capture_find(capture) != NULL) {
         capture->last = stream;
         capture->launched = true;
     }
     tide_lock_let_go(&capture_lock);
-    return live;
 }
 
 static tide_status capture_follow(const capture_pair *order, const char *call)
@@ -208,8 +214,11 @@ tide_status tide_capture_use_on(tide_capture *capture, void *stream)
 {
     const char *call = "tide_capture_use_on";
     capture_pair order;
-    return capture_look(capture, stream, true, &order) ? capture_follow(&order, call)
-                                                       : capture_refuse(call);
+    if (!capture_look(capture, stream, &order))
+        return capture_refuse(call);
+    TIDE_FORWARD(capture_follow(&order, call));
+    capture_note_launch(capture, stream);
+    return TIDE_OK;
 }
 
 /* ---- drop ----------------------------------------------------------------------------------- */
@@ -251,7 +260,7 @@ tide_status tide_capture_drop(tide_capture *capture, void *stream)
     capture_pair order;
     if (capture == NULL)
         return TIDE_OK;
-    if (!capture_look(capture, stream, false, &order))
+    if (!capture_look(capture, stream, &order))
         return capture_refuse(call);
     tide_device *device = order.device;
     if (!tide_device_lost(device) && tide_device_capturing(device, stream))

@@ -317,14 +317,14 @@ static tide_status memory_refuse(const tide_pool *pool, const tide_memory_want *
 /* Large memory that an idle thread's pool keeps, cut to the size: so threads of which one is at work at
  * a time have one array between them. To prove that its owner is idle takes some 40 us each time, which
  * is little beside work on so much memory. */
-static bool memory_take_idle(const tide_pool *pool, const tide_memory_want *want, void **data)
+static bool memory_take_idle(const tide_memory_want *want, void **data)
 {
     enum { TAKEN_FROM = 16 << 20 };
     size_t had = 0;
     if (want->bytes < TAKEN_FROM || want->device != &tide_device_host || want->buffer != NULL ||
         want->slot == NULL)
         return false;
-    *data = tide_pools_take(pool, want->bytes, want->align, &had);
+    *data = tide_pools_take(want->bytes, want->align, &had);
     if (*data != NULL && had > want->bytes)
         tide_host_cut(*data, had, want->bytes);
     return *data != NULL;
@@ -337,7 +337,7 @@ static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size
 {
     if (!want->device->host)
         TIDE_FORWARD(tide_streams_own(pool, call));
-    if (memory_take_idle(pool, want, data))
+    if (memory_take_idle(want, data))
         return TIDE_OK;
     if (want->buffer == NULL)
         memory_ask_program(pool, want);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Free slots given back where memory is short: the pool's own, and those of idle pools. */
+#define _GNU_SOURCE
 #include "runtime/pool/press.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/probe.h"
@@ -239,23 +241,24 @@ size_t tide_pools_press(tide_device *device, size_t bytes)
 /* ---- from one thread to the next ----------------------------------------------------------- */
 
 enum { TAKE_LOOKS = 4, TAKE_NAPS = 4 }; /* looks at threads: each takes some microseconds */
+#define TAKE_REST_NS UINT64_C(1000000000)
 
 typedef struct taking {
-    const tide_pool_core *core; /* the taker's */
     size_t bytes, align, had;
+    uint64_t now;
     void *data;
     unsigned looks;
     bool awake; /* an owner has nothing open, and may be about to sleep */
 } taking;
 
-/* Not from whoever took from the taker: two that take turns would do so each time, so each has memory
- * of its own. */
+/* Not from a pool from which somebody took lately: threads that take turns would do so each time, so
+ * each has memory of its own. */
 static bool press_may_take(const taking *by, const tide_pool_core *core)
 {
-    uintptr_t owner = tide_pool_owner(core);
     return by->data == NULL && by->looks < TAKE_LOOKS && press_may(core) &&
-           tide_figure(&core->memory.bytes_held) >= by->bytes && owner != tide_os_thread() &&
-           owner != by->core->taken_by;
+           tide_figure(&core->memory.bytes_held) >= by->bytes &&
+           tide_pool_owner(core) != tide_os_thread() &&
+           (core->taken_ns == 0 || by->now - core->taken_ns >= TAKE_REST_NS);
 }
 
 static void press_take_slot(taking *by, tide_pool *pool)
@@ -266,7 +269,7 @@ static void press_take_slot(taking *by, tide_pool *pool)
     if (bytes < by->bytes || bytes / 2 > by->bytes || (uintptr_t)slot->data % by->align != 0)
         return;
     by->data = tide_slot_part(pool, of, slot, &by->had);
-    pool->core->taken_by = tide_os_thread();
+    pool->core->taken_ns = by->now;
 }
 
 static void press_take(tide_pool *pool, void *user)
@@ -283,9 +286,15 @@ static void press_take(tide_pool *pool, void *user)
     }
 }
 
-void *tide_pools_take(const tide_pool *pool, size_t bytes, size_t align, size_t *had)
+void *tide_pools_take(size_t bytes, size_t align, size_t *had)
 {
-    taking by = {.core = pool->core, .bytes = bytes, .align = align};
+    struct timespec now;
+    if (!press_can_ask() || tide_shim_orders())
+        return NULL;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    taking by = {.bytes = bytes,
+                 .align = align,
+                 .now = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec};
     for (int naps = 0;; naps++) {
         tide_pools_visit(press_take, &by);
         if (by.data != NULL || !by.awake || naps == TAKE_NAPS)

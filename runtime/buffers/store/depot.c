@@ -167,7 +167,7 @@ static size_t depot_cut(tide_buffers *buffers, uint32_t slot, unsigned bucket)
  * The larger one, of `had` bytes, is cut to the size, so that arrays that get smaller hold no more than
  * they need; one of more than CUT_MOST times the size is not, for a small request would wait long. If
  * its size is wanted again later, sizes take turns: from then on it is lent whole, to requests of half
- * its size at least. Where a limit is in force the difference might be what a later request is refused
+ * its size at least. Near a limit the difference might be what a later request is refused
  * for: there it is cut, or stays cached, to be given back. */
 static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsigned *bucket,
                              size_t *had)
@@ -177,7 +177,7 @@ static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsig
     tide_depot_bucket *own = tide_depot_at(buffers, want->key, want->bucket);
     own->cut = own->cut == TIDE_CUT_LATELY ? TIDE_CUT_NO_MORE : own->cut;
     bool may_cut = depot_may_cut(buffers, want->key, bytes);
-    bool limited = tide_budget_limited(tide_hand_over_device_of(buffers, want->key));
+    bool limited = tide_budget_is_near(tide_hand_over_device_of(buffers, want->key));
     for (unsigned b = want->bucket + 1;
          bytes >= BORROW_FROM && slot == TIDE_NO_RECORD && b < TIDE_BUCKETS &&
          tide_bucket_bytes(b) <= CUT_MOST * bytes;
@@ -487,6 +487,14 @@ static tide_magazine *depot_magazine_for(tide_buffers *buffers, unsigned key)
     return key == buffers->key ? tide_magazine_of(buffers) : NULL;
 }
 
+/* Samples of memory are told, too. */
+static void depot_shorten(void *data, size_t had, size_t bytes)
+{
+    TIDE_RINGS_CALL(gave, data);
+    tide_host_cut(data, had, bytes);
+    TIDE_RINGS_CALL(took, data, bytes, 0, (tide_place){TIDE_NOWHERE});
+}
+
 /* Whatever is cached, counted: of its bucket, else of a larger one. `made` false: no memory for the
  * depot. */
 static uint32_t depot_acquire_cached(tide_buffers *buffers, tide_magazine *magazine,
@@ -509,7 +517,7 @@ static uint32_t depot_acquire_cached(tide_buffers *buffers, tide_magazine *magaz
     }
     tide_lock_let_go(&buffers->mutex);
     if (had != 0)
-        tide_host_cut(tide_handle_at(buffers, slot)->data, had, tide_bucket_bytes(bucket));
+        depot_shorten(tide_handle_at(buffers, slot)->data, had, tide_bucket_bytes(bucket));
     return slot;
 }
 

@@ -125,6 +125,7 @@ static tide_status cuda_make_memory(tide_device *device)
 {
     if (tide_setting_get(TIDE_SETTING_cuda_memory) != 0)
         TIDE_FORWARD(tide_cuda_pages_begin(device));
+    device->extends = tide_cuda_of(device)->pages != NULL;
     return tide_cuda_of(device)->pages != NULL ? TIDE_OK : cuda_make_pool(device);
 }
 

@@ -569,6 +569,31 @@ static void a_launch_after_the_drop_is_told(void **state)
     bench_end(&own);
 }
 
+/* It was not launched: what comes next is to be after the launch before it. */
+static void a_launch_that_was_refused_is_ordered_the_next_time(void **state)
+{
+    (void)state;
+    bench own = bench_start(8);
+    void *other = fake_stream_create(0), *others = NULL;
+    expect_ok(tide_capture_begin(own.pool));
+    void *graph = capture_batch(&own, BYTES, 1);
+    tide_capture *capture = tide_capture_end(own.pool);
+    expect_ok(tide_capture_use_on(capture, own.stream));
+    fake_graph_launch(graph, own.stream);
+    fake_capture_begin(other);
+    expect_status(tide_capture_use_on(capture, other), TIDE_ERROR_STATE);
+    assert_int_equal(fake_capture_end(other, &others), 0);
+    expect_ok(tide_capture_use_on(capture, other));
+    fake_graph_launch(graph, other);
+    fake_synchronise_all();
+    expect_order();
+    expect_ok(tide_capture_drop(capture, other));
+    fake_graph_destroy(graph);
+    fake_graph_destroy(others);
+    fake_stream_destroy(other);
+    bench_end(&own);
+}
+
 /* ---- declared streams ----------------------------------------------------------------------- */
 
 static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state)
@@ -635,6 +660,7 @@ int main(void)
         cmocka_unit_test(a_captured_pool_grows),
         cmocka_unit_test(graphs_that_never_run_at_once_take_what_the_largest_takes),
         cmocka_unit_test(a_launch_after_the_drop_is_told),
+        cmocka_unit_test(a_launch_that_was_refused_is_ordered_the_next_time),
         cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(a_pool_stays_with_the_thread_whose_default_stream_it_is_on),
     };
