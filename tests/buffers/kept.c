@@ -215,7 +215,7 @@ static void a_huge_one_is_cut_to_one_that_is_none(void **state)
 {
     (void)state;
     tide_buffers *buffers = made(NULL);
-    expect_ok(tide_limit_set(&(tide_limit_options){.hard_bytes = 30 * MIB}));
+    expect_ok(tide_limit_set(&(tide_limit_options){.hard_bytes = 4 * MIB}));
     for (int i = 0; i < 20; i++) { /* each begins elsewhere in its mapping */
         tide_buffer b = acquired(buffers, 2 * MIB);
         expect_ok(tide_buffer_release(buffers, b));
@@ -224,6 +224,25 @@ static void a_huge_one_is_cut_to_one_that_is_none(void **state)
         memset(tide_buffer_pointer(buffers, b), i, 1280 * KIB);
         expect_ok(tide_buffer_release(buffers, b));
         assert_int_equal(tide_buffers_trim(buffers, 0).bytes, 1280 * KIB);
+    }
+    expect_ok(tide_limit_set(NULL));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* Of a limit that is far away nothing is refused for what sizes that take turns are lent. */
+static void below_a_limit_far_away_sizes_take_turns(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    expect_ok(tide_limit_set(&(tide_limit_options){.hard_bytes = 400 * MIB}));
+    for (int i = 0; i < 3; i++) {
+        tide_buffer b = acquired(buffers, 2 * MIB);
+        expect_ok(tide_buffer_release(buffers, b));
+        b = acquired(buffers, 1100 * KIB);
+        assert_int_equal(tide_buffer_bytes(buffers, b), i == 0 ? 1280 * KIB : 2 * MIB);
+        expect_ok(tide_buffer_release(buffers, b));
+        if (i == 0)
+            (void)tide_buffers_trim(buffers, 0);
     }
     expect_ok(tide_limit_set(NULL));
     expect_ok(tide_buffers_destroy(buffers));
@@ -329,6 +348,7 @@ int main(void)
         cmocka_unit_test(arrays_that_get_smaller_hold_what_they_need),
         cmocka_unit_test(under_a_limit_a_larger_one_is_cut),
         cmocka_unit_test(a_huge_one_is_cut_to_one_that_is_none),
+        cmocka_unit_test(below_a_limit_far_away_sizes_take_turns),
         cmocka_unit_test(a_pipe_settles),
         cmocka_unit_test(a_pipe_at_a_bound_hits),
         cmocka_unit_test(what_is_cached_gives_its_records_back),
