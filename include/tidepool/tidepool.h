@@ -35,7 +35,8 @@
  *   device.h         CUDA and OpenCL; device_memory.h, device_ipc.h, device_bump.h, adaptors.h
  *   callsite.h       acquires and frames as call sites; generic.h: one name, a method for each type
  *   site.h           what a site does, and steering it; learn.h: how it learns; profile.h: what it saw
- *   tune.h           settings; facts.h, listen.h, metrics.h: the whole process, from inside and outside
+ *   tunable.h        knobs and variants; tune.h: settings
+ *   facts.h          the whole process, from inside; listen.h, metrics.h: from outside
  *   version.h        does the library fit the headers?
  *   tidepool.hpp     the same for C++, as types; memory_resource.h: for CCCL */
 #ifndef TIDEPOOL_TIDEPOOL_H
