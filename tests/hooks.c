@@ -101,11 +101,6 @@ bool sanitizer_chooses_addresses(void)
     return &__tsan_init != NULL || &__msan_init != NULL || tide_shim_schedules();
 }
 
-bool threads_take_from_idle_ones(void)
-{
-    return !tide_shim_schedules() && !tide_shim_orders();
-}
-
 bool profile_loaded_for(tide_site *site, tide_site_profile *out)
 {
     tide_registry_lock();

@@ -45,9 +45,6 @@ void learn_in_a_child(void);
 int assert_level(void);
 bool sanitizer_chooses_addresses(void);
 
-/* Not where a tool would see races, or lets one thread run at a time. */
-bool threads_take_from_idle_ones(void);
-
 /* What is loaded for a site that the program has not seen itself; false: nothing is. */
 bool profile_loaded_for(tide_site *site, tide_site_profile *out);
 

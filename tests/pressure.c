@@ -3,13 +3,11 @@
  * about what is live at once. All of it in bytes, never in seconds. */
 #define _GNU_SOURCE
 #include "arrays_support.h"
-#include "tests/hooks.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/learn.h>
@@ -310,7 +308,6 @@ enum { WORKERS = 20, WORK = 16 * MIB };
 static sem_t go[WORKERS], done;
 static tide_pool *pools[WORKERS];
 static bool had[WORKERS]; /* what it asked for, the last time */
-static uint64_t allocations[WORKERS];
 static bool over;
 
 static void *work(void *number)
@@ -328,7 +325,6 @@ static void *work(void *number)
         }
         if (tide_pool_check(pools[i]) != TIDE_OK)
             abort();
-        allocations[i] = stats_of(pools[i]).allocations;
         sem_post(&done);
     }
 }
@@ -345,9 +341,9 @@ static void begin_work(void)
     }
 }
 
-static void one_after_the_other(unsigned count)
+static void one_after_the_other(void)
 {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < WORKERS; i++) {
         do {
             sem_post(&go[i]);
             sem_wait(&done);
@@ -375,7 +371,7 @@ static void what_idle_threads_hold_is_given_back_at_the_limit(void **state)
     begin_work();
     leave_room(3 * WORK);
     for (int round = 0; round < 3; round++)
-        one_after_the_other(WORKERS);
+        one_after_the_other();
     assert_true(limit_stats().pressed > 0);
     assert_true(limit_stats().bytes_held - before <= 3 * WORK);
     leave_room(0);
@@ -392,81 +388,12 @@ static void what_idle_threads_hold_goes_by_age(void **state)
     begin_work();
     expect_ok(tide_tune_set("auto_trim", 1));
     for (int round = 0; round < 3; round++) {
-        one_after_the_other(WORKERS);
+        one_after_the_other();
         while (limit_stats().bytes_held - before > 2 * WORK)
             tide_step(); /* the last one may be awake for a moment still */
     }
     expect_ok(tide_tune_set("auto_trim", 0));
     end_work();
-}
-
-/* Where memory is not short, too. (Who is not asleep yet keeps its own, so there are some more.) */
-static void workers_take_what_idle_ones_hold(void **state)
-{
-    (void)state;
-    if (!threads_take_from_idle_ones())
-        skip();
-    size_t before = limit_stats().bytes_held;
-    begin_work();
-    for (int round = 0; round < 3; round++)
-        one_after_the_other(WORKERS);
-    assert_true(limit_stats().bytes_held - before <= WORKERS / 2 * WORK);
-    end_work();
-    assert_int_equal(limit_stats().bytes_held, before);
-}
-
-/* They would take from each other each time; from each pool somebody may once a second. */
-static void who_take_turns_have_one_each(void **state)
-{
-    enum { COUNT = 4, ROUNDS = 100 };
-    (void)state;
-    uint64_t sum = 0;
-    time_t start = time(NULL);
-    begin_work();
-    for (int round = 0; round < ROUNDS; round++)
-        one_after_the_other(COUNT);
-    for (int i = 0; i < COUNT; i++)
-        sum += allocations[i];
-    uint64_t seconds = (uint64_t)(time(NULL) - start) + 2;
-    assert_true(sum <= COUNT + 2 * COUNT * seconds || seconds > ROUNDS / 4);
-    end_work();
-}
-
-static void *use_24_and_hold(void *user)
-{
-    use_and_free(tide_pool_local(), 24 * MIB);
-    sem_post(&done);
-    sem_wait(user);
-    return NULL;
-}
-
-/* 24 MiB of an idle thread become 16 of the main one's. */
-static void what_is_taken_is_cut(void **state)
-{
-    (void)state;
-    if (!threads_take_from_idle_ones())
-        skip();
-    size_t before = limit_stats().bytes_held;
-    pthread_t thread;
-    sem_t go_on;
-    sem_init(&done, 0, 0);
-    sem_init(&go_on, 0, 0);
-    assert_int_equal(pthread_create(&thread, NULL, use_24_and_hold, &go_on), 0);
-    sem_wait(&done);
-    tide_pool *pool = tide_pool_create(NULL);
-    do { /* it may be awake for a moment still */
-        expect_ok(tide_pool_empty(pool));
-        use_and_free(pool, 16 * MIB);
-    } while (limit_stats().bytes_held - before > 16 * MIB);
-    assert_int_equal(limit_stats().bytes_held - before, 16 * MIB);
-    {
-        TIDE_FRAME(pool, (char, all, 16 * MIB));
-        memset(all, 1, 16 * MIB);
-    }
-    sem_post(&go_on);
-    pthread_join(thread, NULL);
-    expect_ok(tide_pool_destroy(pool));
-    assert_int_equal(limit_stats().bytes_held, before);
 }
 
 static void *take_and_hold(void *user)
@@ -587,9 +514,6 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(who_is_refused_is_told_who_holds_how_much),
     cmocka_unit_test(what_idle_threads_hold_is_given_back_at_the_limit),
     cmocka_unit_test(what_idle_threads_hold_goes_by_age),
-    cmocka_unit_test(workers_take_what_idle_ones_hold),
-    cmocka_unit_test(who_take_turns_have_one_each),
-    cmocka_unit_test(what_is_taken_is_cut),
     cmocka_unit_test(a_thread_that_sleeps_in_a_scope_keeps_its_arrays),
     cmocka_unit_test(owners_may_wake_at_any_time),
 };

@@ -96,11 +96,6 @@ void tide_shim_trust_end(void)
     }
 }
 
-bool tide_shim_orders(void)
-{
-    return AnnotateIgnoreReadsBegin != NULL;
-}
-
 bool tide_shim_schedules(void)
 {
     return RUNNING_ON_VALGRIND != 0;

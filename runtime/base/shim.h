@@ -24,10 +24,6 @@ void tide_shim_release(void *data, size_t bytes);
 /* Does a tool let one thread run at a time? Then what the system says of a thread is the tool's doing. */
 bool tide_shim_schedules(void);
 
-/* Does a tool look for the order of threads' accesses, which one does not have that takes memory from a
- * thread known to sleep? */
-bool tide_shim_orders(void);
-
 /* In between ThreadSanitizer takes for granted that nobody else touches what this thread reads,
  * writes and frees: the system has said so, which it cannot see. */
 void tide_shim_trust_begin(void);

@@ -209,8 +209,6 @@ typedef struct tide_pool_core {
     void *user;
     bool shut;            /* the program's code runs in the middle of it; runtime/pool/shut.h */
     bool working, seized; /* atomic: runtime/pool/press.h */
-    uint64_t taken_ns;    /* when another thread last took free memory from the idle owner, by the
-                             monotonic clock; guarded by the registry */
     bool lost;            /* in the child of a fork: of a thread that is not there            */
 
     tide_owner owner;

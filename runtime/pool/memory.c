@@ -69,13 +69,6 @@ static void memory_let_go(tide_pool_core *core, const tide_slot_record *record)
     tide_figure_add(&core->memory.releases, 1);
 }
 
-static void memory_make_hollow(tide_slot *slot, tide_slot_record *record)
-{
-    slot->data = NULL; /* its array headers stay: the next memory may be used the same way */
-    tide_slot_admit(slot, 0);
-    *record = (tide_slot_record){0};
-}
-
 void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_slot_record *record = tide_slot_record_of(row, slot);
@@ -96,22 +89,11 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
         memory_let_go(core, record);
         freed = record->bytes;
     }
-    memory_make_hollow(slot, record);
+    slot->data = NULL; /* its array headers stay: the next memory may be used the same way */
+    tide_slot_admit(slot, 0);
+    *record = (tide_slot_record){0};
     if (freed != 0)
         tide_pool_tell(pool, TIDE_POOL_FREED, row, freed, 0, (tide_place){TIDE_NOWHERE});
-}
-
-void *tide_slot_part(tide_pool *pool, tide_row *row, tide_slot *slot, size_t *bytes)
-{
-    tide_slot_record *record = tide_slot_record_of(row, slot);
-    void *data = slot->data;
-    tide_assert(data != NULL && slot >= row->shelf->next && row->device == &tide_device_host);
-    tide_assert(record->guard == NULL && record->buffer.generation == 0);
-    *bytes = record->bytes;
-    TIDE_RINGS_CALL(gave, data);
-    memory_let_go(pool->core, record);
-    memory_make_hollow(slot, record);
-    return data;
 }
 
 /* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
@@ -314,22 +296,6 @@ static tide_status memory_refuse(const tide_pool *pool, const tide_memory_want *
     return tide_fail(status, call, "%s", tide_error_message());
 }
 
-/* Large memory that an idle thread's pool keeps, cut to the size: so threads of which one is at work at
- * a time have one array between them. To prove that its owner is idle takes some 40 us each time, which
- * is little beside work on so much memory. */
-static bool memory_take_idle(const tide_memory_want *want, void **data)
-{
-    enum { TAKEN_FROM = 16 << 20 };
-    size_t had = 0;
-    if (want->bytes < TAKEN_FROM || want->device != &tide_device_host || want->buffer != NULL ||
-        want->slot == NULL)
-        return false;
-    *data = tide_pools_take(want->bytes, want->align, &had);
-    if (*data != NULL && had > want->bytes)
-        tide_host_cut(*data, had, want->bytes);
-    return *data != NULL;
-}
-
 /* Memory of the row's device: the bytes wanted, or `least` where a limit that others share leaves no
  * more. What nobody uses is given back for the least alone. */
 static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size_t least,
@@ -337,8 +303,6 @@ static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size
 {
     if (!want->device->host)
         TIDE_FORWARD(tide_streams_own(pool, call));
-    if (memory_take_idle(want, data))
-        return TIDE_OK;
     if (want->buffer == NULL)
         memory_ask_program(pool, want);
     if (want->bytes > least) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Free slots given back where memory is short: the pool's own, and those of idle pools. */
-#define _GNU_SOURCE
 #include "runtime/pool/press.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/probe.h"
@@ -42,20 +40,13 @@ static void press_choose(tide_row *row, size_t missing, tide_row **of, tide_slot
     }
 }
 
-/* NULL: it has no free slot with memory. */
-static tide_slot *press_find(const tide_pool *pool, size_t missing, tide_row **of)
-{
-    tide_slot *best = NULL;
-    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
-        if (pool->core->rows.used[i]->device == pool->core->device)
-            press_choose(pool->core->rows.used[i], missing, of, &best);
-    return best;
-}
-
 static size_t press_best(tide_pool *pool, size_t missing)
 {
     tide_row *of = NULL;
-    tide_slot *best = press_find(pool, missing, &of);
+    tide_slot *best = NULL;
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
+        if (pool->core->rows.used[i]->device == pool->core->device)
+            press_choose(pool->core->rows.used[i], missing, &of, &best);
     return best != NULL ? press_slot(pool, of, best) : 0;
 }
 
@@ -177,34 +168,20 @@ static bool press_proves(tide_pool *pool)
     return press_is_idle(pool) && press_is_closed(pool);
 }
 
-/* Of another thread: its free slots are the caller's until press_leave. */
-static bool press_enter(tide_pool *pool)
+static size_t press_other(tide_pool *pool, size_t bytes)
 {
+    size_t gone = 0;
     tide_assert(tide_registry_held());
     if (!press_may(pool->core) || !press_can_ask() ||
         !press_is_idle(pool)) /* busy ones stay open */
-        return false;
+        return 0;
     press_set_seized(pool, true);
     if (press_proves(pool)) {
         tide_shim_trust_begin();
-        return true;
+        gone = tide_pool_press(pool, NULL, NULL, bytes);
+        tide_shim_trust_end();
     }
     press_set_seized(pool, false);
-    return false;
-}
-
-static void press_leave(tide_pool *pool)
-{
-    tide_shim_trust_end();
-    press_set_seized(pool, false);
-}
-
-static size_t press_other(tide_pool *pool, size_t bytes)
-{
-    if (!press_enter(pool))
-        return 0;
-    size_t gone = tide_pool_press(pool, NULL, NULL, bytes);
-    press_leave(pool);
     return gone;
 }
 
@@ -236,75 +213,6 @@ size_t tide_pools_press(tide_device *device, size_t bytes)
     if (device == &tide_device_host)
         tide_pools_visit(press_visit, &by);
     return by.gone;
-}
-
-/* ---- from one thread to the next ----------------------------------------------------------- */
-
-enum { TAKE_LOOKS = 4, TAKE_NAPS = 4 }; /* looks at threads: each takes some microseconds */
-#define TAKE_REST_NS UINT64_C(1000000000)
-
-typedef struct taking {
-    size_t bytes, align, had;
-    uint64_t now;
-    void *data;
-    unsigned looks;
-    bool awake; /* an owner has nothing open, and may be about to sleep */
-} taking;
-
-/* Not from a pool from which somebody took lately: threads that take turns would do so each time, so
- * each has memory of its own. */
-static bool press_may_take(const taking *by, const tide_pool_core *core)
-{
-    return by->data == NULL && by->looks < TAKE_LOOKS && press_may(core) &&
-           tide_figure(&core->memory.bytes_held) >= by->bytes &&
-           tide_pool_owner(core) != tide_os_thread() &&
-           (core->taken_ns == 0 || by->now - core->taken_ns >= TAKE_REST_NS);
-}
-
-static void press_take_slot(taking *by, tide_pool *pool)
-{
-    tide_row *of = NULL;
-    tide_slot *slot = pool->core->capture == NULL ? press_find(pool, by->bytes, &of) : NULL;
-    size_t bytes = slot != NULL ? tide_slot_record_of(of, slot)->bytes : 0;
-    if (bytes < by->bytes || bytes / 2 > by->bytes || (uintptr_t)slot->data % by->align != 0)
-        return;
-    by->data = tide_slot_part(pool, of, slot, &by->had);
-    pool->core->taken_ns = by->now;
-}
-
-static void press_take(tide_pool *pool, void *user)
-{
-    taking *by = user;
-    if (!press_may_take(by, pool->core))
-        return;
-    by->looks++;
-    if (press_enter(pool)) {
-        press_take_slot(by, pool);
-        press_leave(pool);
-    } else {
-        by->awake |= press_is_left_alone(pool);
-    }
-}
-
-void *tide_pools_take(size_t bytes, size_t align, size_t *had)
-{
-    struct timespec now;
-    if (!press_can_ask() || tide_shim_orders())
-        return NULL;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    taking by = {.bytes = bytes,
-                 .align = align,
-                 .now = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec};
-    for (int naps = 0;; naps++) {
-        tide_pools_visit(press_take, &by);
-        if (by.data != NULL || !by.awake || naps == TAKE_NAPS)
-            break;
-        tide_os_nap();
-        by.looks = 0;
-        by.awake = false;
-    }
-    *had = by.had;
-    return by.data;
 }
 
 void tide_pool_press_idle(tide_pool *pool)

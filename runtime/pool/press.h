@@ -47,11 +47,6 @@ size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t b
 size_t tide_pools_press(tide_device *device, size_t bytes);
 void tide_pools_tell(const tide_device *device, char *text, size_t room);
 
-/* Memory of the host that the pool of another, idle thread keeps: that of one free slot, at least so many
- * bytes and twice as many at most, in `had`. NULL: there is none, as far as a few looks tell, or only in
- * pools from which somebody took in the last second. Nothing is locked. */
-void *tide_pools_take(size_t bytes, size_t align, size_t *had);
-
 /* Gives back all free slots of a pool whose owner, another thread, is idle. Registry locked. */
 void tide_pool_press_idle(tide_pool *pool);
 

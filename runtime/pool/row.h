@@ -31,9 +31,6 @@ void tide_slot_note_peak(tide_slot_record *record);
 /* Gives a slot's memory back to the device. The slot stays, hollow, in its place. */
 void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot);
 
-/* A free slot's memory, of the host, is the caller's: so many bytes. The slot stays, hollow. */
-void *tide_slot_part(tide_pool *pool, tide_row *row, tide_slot *slot, size_t *bytes);
-
 /* Careful pools: the live slots from `first` to `next` are so no longer; poisons or frees them. */
 void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first);
 
