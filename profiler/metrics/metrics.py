@@ -21,9 +21,14 @@ class Metrics:
     """The program that makes them, one document at a time."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self.child = subprocess.Popen([programs.need("tidepool-metrics")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def text(self, facts: Facts) -> bytes:
+        if self.child.poll() is not None:  # it has ended, and what it remembered is lost
+            self._begin()
         assert self.child.stdin is not None and self.child.stdout is not None
         try:
             self.child.stdin.write(json.dumps(facts, allow_nan=False).encode() + b"\n")

@@ -7,6 +7,7 @@ import ipaddress
 import re
 import signal
 import socket
+import socketserver
 import threading
 from typing import Callable
 
@@ -47,14 +48,16 @@ def serve(where: str, paths: list[str], answer: Callable[[str], Answer]) -> int:
             status = 200 if self.command in ("GET", "HEAD") else 405
             if status == 200 and loopback and not is_for_us(self.headers.get("Host", "localhost")):
                 status = 403
-            elif status == 200 and self.path not in paths:
+            path = self.path.partition("?")[0]
+            if status == 200 and path not in paths:
                 status = 404
             said = status, "text/plain; charset=utf-8", f"{status}: this serves {paths[0]}\n".encode()
             if status == 200:
                 with one_at_a_time:
-                    said = answer(self.path)
+                    said = answer(path)
             self.send_response(said[0])
-            for name, value in (("Content-Type", said[1]), ("Content-Length", str(len(said[2]))), ("Cache-Control", "no-store")):
+            for name, value in (("Content-Type", said[1]), ("Content-Length", str(len(said[2]))), ("Cache-Control", "no-store"),
+                                ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Allow", "GET, HEAD")):
                 self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
@@ -66,6 +69,7 @@ def serve(where: str, paths: list[str], answer: Callable[[str], Answer]) -> int:
             pass
 
     class Server(http.server.ThreadingHTTPServer):
+        server_bind = socketserver.TCPServer.server_bind  # HTTPServer's asks name servers for this machine's name
         address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
 
         def handle_error(self, *_: object) -> None:
@@ -76,7 +80,7 @@ def serve(where: str, paths: list[str], answer: Callable[[str], Answer]) -> int:
         server = Server((address, port), Handler)
     except OSError as error:
         raise Refusal(NO, f"{where}: cannot be served there: {error.strerror}") from None
-    print(f"http://{f'[{address}]' if ':' in address else address}:{server.server_port}{paths[0]}", flush=True)
+    print(f"http://{f'[{address}]' if ':' in address else address}:{server.server_address[1]}{paths[0]}", flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     signal.sigwait(ENDS)
     return OK

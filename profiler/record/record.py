@@ -2,6 +2,7 @@
 """tidepool record: runs a program, looks at its facts and events now and then, and keeps them."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -71,17 +72,24 @@ class Record:
 
     def follow(self, child: Child, look: Look, period: float) -> None:
         """Documents of many pools and sites come more rarely, so that a record has less than half a megabyte a second."""
-        wait, written = .001, 0
+        wait, written, failed = .001, 0, None
         while not child.wait(wait):
+            if failed is not None:  # the program goes on to its end
+                continue
             try:
                 for kind, line in look.once():
                     self.keep(kind, line)
+                self.file.flush()
                 soon = period
             except Refusal:
                 soon = SOON
-            self.file.flush()
+            except OSError as error:
+                failed = error
+                continue
             wait, written = max(min(soon, period), (self.file.tell() - written) / BYTES), self.file.tell()
         look.close()
+        if failed is not None:
+            raise failed
 
     def take_last(self, path: str, pid: int) -> None:
         """A program's own last facts: those that it started may have written there, too. While it ends it may still be
@@ -111,6 +119,7 @@ def record(options: Any) -> int:
         raise Refusal(USAGE, "record: name a file for it: -o FILE; the standard output is the program's")
     if not words:
         raise Refusal(USAGE, "record: which program?")
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who started this may have it ignored
     with output(options.output) as file:
         last, made = name_last(options.output), Record(file)
         try:
@@ -118,10 +127,12 @@ def record(options: Any) -> int:
             made.begin(words, child.pid, options.period)
             made.follow(child, Look(child.pid, options.folder, ANSWER), options.period)
             if last is not None:
-                made.take_last(last, child.pid)
+                with contextlib.suppress(FileNotFoundError):  # the program has removed it
+                    made.take_last(last, child.pid)
         finally:
             if last is not None:
-                os.unlink(last)
+                with contextlib.suppress(OSError):
+                    os.unlink(last)
         made.end(child.status)
         code = os.waitstatus_to_exitcode(child.status)
         code = 128 - code if code < 0 else code

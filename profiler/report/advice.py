@@ -49,13 +49,15 @@ class Found:
 def merged(pieces: list[Advice]) -> list[Advice]:
     """What says the same of several is said once, of the dearest."""
     found: dict[object, Advice] = {}
+    costs: dict[object, float] = {}  # of the dearest alone
     for i, piece in enumerate(pieces):
         key = (piece.alike, piece.code) if piece.alike else i
         old = found.get(key)
         if old is None:
-            found[key] = piece
+            found[key], costs[key] = piece, piece.cost_ns
             continue
-        dearest = old if old.cost_ns >= piece.cost_ns else piece
+        dearest = old if costs[key] >= piece.cost_ns else piece
+        costs[key] = max(costs[key], piece.cost_ns)
         found[key] = replace(dearest, cost_ns=old.cost_ns + piece.cost_ns, share=min(old.share + piece.share, 1),
                              others=old.others + 1)
     return list(found.values())

@@ -63,7 +63,6 @@ class Thing:
 
 class History:
     def __init__(self) -> None:
-        self.head: Facts = {}
         self.end: Facts = {}
         self._begin()
 
@@ -77,9 +76,7 @@ class History:
 
     def add(self, kind: str, line: Facts) -> None:
         """A line of a record."""
-        if kind == "head":
-            self.head = line
-        elif kind == "end":
+        if kind == "end":
             self.end = line
         elif kind == "facts":
             self._add_facts(line)

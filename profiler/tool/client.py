@@ -37,7 +37,7 @@ def pids_in(named: str | None) -> list[int]:
         return []
     except OSError as error:
         raise Refusal(NO, f"{path}: {error.strerror}") from None
-    return sorted(int(name[:-5]) for name in names if name.endswith(".sock") and name[:-5].isdecimal())
+    return sorted(int(name[:-5]) for name in names if name.endswith(".sock") and name[:-5].isdecimal() and len(name) < 15)
 
 
 def has_ended(pid: int) -> bool:
@@ -94,7 +94,8 @@ class Client:
             self.socket.connect(name)
         except ConnectionRefusedError:
             failed = NOBODY
-            os.unlink(name)
+            with contextlib.suppress(OSError):  # gone, or a folder that is not ours
+                os.unlink(name)
         except OSError as error:
             failed = BROKEN if isinstance(error, BlockingIOError) else NOBODY
         if has_ended(self.pid):  # its socket may live a moment longer

@@ -13,7 +13,7 @@ from profiler.tool.client import Client, client_of, pids_in
 from profiler.tool.say import NOBODY, OK, Refusal, amount, clean, complain, duration, print_json, say, size, words
 
 Facts = dict[str, Any]
-NAME = 20  # characters
+NAME, NAMES = 20, 24  # characters
 
 
 class Column(NamedTuple):
@@ -49,11 +49,11 @@ LISTS = {
     "buffers": [figure("ID", 4, "id"), name("NAME", 16, "name"), name("DEVICE", 8, "device"), figure("HITS", 10, "hits"),
                 figure("MISSES", 10, "misses"), Column("HIT", 6, hits), figure("LIVE", 10, "live_bytes", size),
                 figure("CACHED", 10, "cached_bytes", size), figure("MAX", 10, "max_bytes", size)],
-    "tunables": [name("TUNABLE", 24, "tunable"), Column("KEY", 10, lambda r: str(r["key"])), name("VARIANT", NAME, "name"),
-                 figure("TIMED", 8, "uses"), figure("USE", 9, "ns", duration), figure("ERROR", 9, "error_ns", duration),
-                 name("", 9, "state")],
-    "ps": [figure("PID", 8, "pid"), name("PROGRAM", NAME, "program"), figure("POOLS", 6, "pools"), figure("SITES", 6, "sites"),
-           figure("HELD", 10, "held_bytes", size), name("VERSION", NAME, "version")],
+    "tunables": [name("TUNABLE", 24, "tunable"), Column("KEY", 10, lambda r: str(r["key"])),
+                 figure("TIMED", 8, "uses", without="-"), figure("USE", 9, "ns", duration, "-"),
+                 figure("ERROR", 9, "error_ns", duration, "-"), name("", 7, "state"), name("VARIANT", 79, "name")],
+    "ps": [figure("PID", 8, "pid"), figure("POOLS", 6, "pools"), figure("SITES", 6, "sites"),
+           figure("HELD", 10, "held_bytes", size), name("VERSION", NAME, "version"), name("PROGRAM", 255, "program")],
     "top pools": [figure("POOL", 5, "id"), figure("HELD", 9, "held_bytes", size), figure("LIVE", 9, "live_bytes", size),
                   figure("PEAK", 9, "peak_bytes", size), figure("LIMIT", 9, "limit_bytes", size, "-"),
                   figure("ALLOCS", 8, "allocations", amount),
@@ -65,9 +65,9 @@ LISTS = {
 
 
 def line_of(columns: list[Column], texts: list[str]) -> str:
-    """What is wider than a name is not filled up."""
+    """What is wider than NAMES is not filled up."""
     cells = [(c.width, clean(cell, abs(c.width))) for c, cell in zip(columns, texts)]
-    return " ".join(cell if width < -NAME else f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}" for width, cell in cells)
+    return " ".join(cell if width < -NAMES else f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}" for width, cell in cells)
 
 
 def table(which: str, rows: list[Any]) -> list[str]:

@@ -2,7 +2,9 @@
 """The programs that stand beside the command. A path that a process sent is never run."""
 from __future__ import annotations
 
+import contextlib
 import os
+import pkgutil
 import subprocess
 import sys
 
@@ -10,10 +12,13 @@ from profiler.tool.say import NO, Refusal
 
 
 def find(name: str) -> str | None:
-    """That which TIDEPOOL_STAGER names, else that beside this program, or in ../libexec/tidepool."""
+    """That which TIDEPOOL_STAGER names, else that beside this program, or where it was installed with it."""
     named = os.environ.get("TIDEPOOL_STAGER", "") if name == "tidepool-stage" else ""
     own = os.path.dirname(os.path.realpath(sys.argv[0]))
-    for path in (named, f"{own}/{name}", f"{own}/../libexec/tidepool/{name}"):
+    libexec = ""
+    with contextlib.suppress(OSError):  # in the source there is none
+        libexec = (pkgutil.get_data(__name__, "libexec") or b"").decode()
+    for path in (named, f"{own}/{name}", f"{own}/{libexec}/{name}"):
         if path.startswith("/") and os.access(path, os.X_OK):
             return path
     return None

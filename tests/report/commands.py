@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import select
 import shutil
 import signal
@@ -178,6 +179,25 @@ def records_nothing():
     refused(2, "the standard output is the program's", "record", "-o", "-", "sh", cwd=work)
     check(not [p for p in work.iterdir() if p.name.startswith("-")], f"a file called '-': {os.listdir(work)}")
     nothing_left("none.rec")
+
+
+def records_without_room():
+    """The program goes on to its end, and then the command says what it could not write."""
+    full, said = work / "full.rec", work / "full.said"
+    with said.open("w") as err:  # a pipe would be waited for until the program's end
+        done = subprocess.run([*launcher, tidepool, "record", "-o", full, "-p", "20", "--", *listener, sample, "4s", "0"],
+                              env=environment, stdout=subprocess.DEVNULL, stderr=err, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY)))
+    check(run("ps").stdout.count("\n") == 1, "the program has ended before the command")
+    check(done.returncode == 1 and "File too large" in said.read_text(), f"a record without room: {said.read_text()}")
+    check(not full.exists() and not list(work.glob("full.rec.*")), "nothing is left of a record without room")
+
+
+def others_modules():
+    """The command has modules of its own, whatever the environment has."""
+    (work / "profiler.py").write_text("raise SystemExit('a module of somebody else')\n", encoding="utf-8")
+    result = subprocess.run([*launcher, tidepool, "ps"], env=dict(environment, PYTHONPATH=str(work)), capture_output=True, text=True)
+    check(result.returncode == 0, f"beside a module of the same name: {result}")
 
 
 def bad_files():
@@ -460,6 +480,8 @@ records_short_programs()
 if os.path.exists(stager):
     records_code()
 records_nothing()
+records_without_room()
+others_modules()
 bad_files()
 terminals()
 alerts_fire()

@@ -42,7 +42,8 @@ def report(path: str | os.PathLike[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="tidepool-") as folder:
         record = pathlib.Path(folder) / "now.rec"
         record.write_text(_record(), encoding="utf-8")
-        done = subprocess.run([sys.executable, program, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
+        own = [sys.executable] if "python" in os.path.basename(sys.executable or "") else []  # a program may have Python in it
+        done = subprocess.run([*own, program, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
                               capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip() or f"{program} ended with {done.returncode}")
