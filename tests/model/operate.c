@@ -296,6 +296,8 @@ static void request(struct machine *machine, const struct operation *op)
     struct oracle *oracle = &machine->oracle;
     struct asking asking = {machine->pool, op->a % 4, op->b % 2 == 1, TIDE_OK};
     uint32_t requests = asking.step ? oracle_lately(asking.requests) : asking.requests;
+    if (asking.step && oracle->level_count == 0 && oracle->requests != 0)
+        oracle_serve(oracle); /* else a step may trim its own thread's pool by age, at once */
     for (unsigned more = asking.step ? op->c / 4 % 4 : 0;; more--) {
         ask_from(machine, &asking, op->c % 4 == 3);
         oracle->requests = requests == 0 ? 0 : oracle->requests | requests;
