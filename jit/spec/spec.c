@@ -140,6 +140,7 @@ bool tide_spec_read_head(tide_spec_reader *reader, uint64_t *layout)
         return spec_bad(reader, "'%.40s' is not 'tidepool-spec 1'", line);
     if (!spec_next_line(reader, line))
         return false;
+    *layout = 0;
     (void)sscanf(line, "layout %" SCNx64, layout);
     snprintf(again, sizeof again, "layout %016" PRIx64, *layout);
     return strcmp(line, again) == 0 ||
