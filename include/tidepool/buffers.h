@@ -237,8 +237,8 @@ typedef struct tide_buffers_statistics {
 TIDE_API tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *out,
                                         tide_bucket_statistics *buckets, size_t room);
 
-/* Calls `each` for all memory that it has now, live and cached, in no order. It calls nothing of the
- * library. TIDE_ERROR_ARGUMENT for NULLs. */
+/* Calls `each` for all memory that it had at one moment, live and cached, in no order; nothing is locked
+ * meanwhile, so some of it may be gone. TIDE_ERROR_ARGUMENT for NULLs, TIDE_ERROR_MEMORY. */
 typedef void (*tide_buffer_function)(void *user, void *data, size_t bytes, bool live);
 TIDE_API tide_status tide_buffer_each(tide_buffers *buffers, tide_buffer_function each, void *user);
 

@@ -101,19 +101,49 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
     return TIDE_OK;
 }
 
-tide_status tide_buffer_each(tide_buffers *buffers, tide_buffer_function each, void *user)
+/* What is told of one buffer, once the mutex is free. */
+typedef struct stats_memory {
+    void *data;
+    size_t bytes;
+    bool live;
+} stats_memory;
+
+/* Returns how many there are; the first `room` are noted. */
+static uint32_t stats_note_memory(tide_buffers *buffers, stats_memory *out, uint32_t room)
 {
-    if (buffers == NULL || each == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffer_each", "the %s NULL",
-                         buffers == NULL ? "buffers are" : "function is");
+    uint32_t count = 0;
     tide_lock_take(&buffers->mutex);
     for (uint32_t slot = 0; slot < buffers->record_count; slot++) {
         const tide_buffer_record *record = tide_handle_at(buffers, slot);
         void *data = __atomic_load_n(&record->data, __ATOMIC_RELAXED);
-        if (data != NULL)
-            each(user, data, tide_handle_bytes(record), tide_handle_live(record));
+        if (data != NULL && count++ < room)
+            out[count - 1] =
+                (stats_memory){data, tide_handle_bytes(record), tide_handle_live(record)};
     }
     tide_lock_let_go(&buffers->mutex);
+    return count;
+}
+
+tide_status tide_buffer_each(tide_buffers *buffers, tide_buffer_function each, void *user)
+{
+    const char *call = "tide_buffer_each";
+    if (buffers == NULL || each == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s NULL",
+                         buffers == NULL ? "buffers are" : "function is");
+    stats_memory *all = NULL;
+    uint32_t room = 0, count;
+    while ((count = stats_note_memory(buffers, all, room)) > room) { /* some came meanwhile */
+        room = count + count / 4;
+        stats_memory *more = tide_os_resize(all, room * sizeof *all);
+        if (more == NULL) {
+            tide_os_free(all);
+            return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to note %u buffers", count);
+        }
+        all = more;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        each(user, all[i].data, all[i].bytes, all[i].live);
+    tide_os_free(all);
     return TIDE_OK;
 }
 

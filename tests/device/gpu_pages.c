@@ -5,29 +5,17 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <tidepool/device.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/tidepool.h>
 
+#include "gpu_times.h"
+
 enum { ROUNDS = 31, PARTS = 60, PIECES = 48 };
 
 static tide_device *device;
 static const char *variant;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void report(const char *name, double *times, int count, const char *unit)
 {

@@ -4,26 +4,14 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <tidepool/adaptors.h>
 #include <tidepool/device.h>
 #include <tidepool/status.h>
 
+#include "gpu_times.h"
+
 enum { ROUNDS = 31, PAIRS = 100000, MIXED = 256 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* `held`: so many of several sizes are held, and the oldest goes first. */
 static double measure(size_t held)

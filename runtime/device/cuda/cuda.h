@@ -52,8 +52,8 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
 
 /* Make the device's context current and the thread's capture mode relaxed, and restore both. They
  * include tide_cuda_begin and tide_driver_leave. In any other mode much that the driver can be asked
- * for would fail beside a capture of another thread, and end that capture. TIDE_ERROR_DEVICE, and nothing to leave,
- * while the process exits. */
+ * for would fail beside a capture of another thread, and end that capture. TIDE_ERROR_DEVICE, and
+ * nothing to leave, while the process exits. */
 typedef struct tide_cuda_entered {
     bool pushed; /* another context was current */
     int mode;

@@ -76,9 +76,9 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
 {
     tide_cu_address got = 0;
     tide_cu_result result = cuda_kinds[memory].get(device, stream, bytes, &got);
+    /* What is mapped and free is not to be had for the driver. */
     if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_of(device)->pages != NULL &&
-        tide_cuda_pages_trim(device, 0) ==
-            TIDE_OK) /* it keeps what is free: the driver knows nothing of that */
+        tide_cuda_pages_trim(device, 0) == TIDE_OK)
         result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
