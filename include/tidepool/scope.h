@@ -22,7 +22,7 @@
 #include <tidepool/inline/scope.h>
 
 /* Opens a scope for the rest of this block, as a call site of its own. */
-#define TIDE_SCOPE(...) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), (__VA_ARGS__), NULL)
+#define TIDE_SCOPE(...) TIDE_PASTE(TIDE_SCOPE_AT_, TIDE_GIVEN(__VA_ARGS__))(__VA_ARGS__)
 
 /* Opens a scope that saves the shelves of the named types (1 to 8) on entry, inlined. */
 #define TIDE_SCOPE_TYPES(pool, ...) TIDE_TYPED_AT(TIDE_UNIQUE(tide_typed_), pool, __VA_ARGS__)

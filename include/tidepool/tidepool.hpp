@@ -26,6 +26,7 @@
 #include <tidepool/upkeep.h>
 #ifdef __cplusplus
 
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -91,15 +92,6 @@ inline void check(tide_status status)
 
 /* ---- arrays ------------------------------------------------------------------------------------ */
 
-template <class T> constexpr bool is_element()
-{
-    static_assert(
-        std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-        "elements of a pool's array are raw memory: use a type that is trivially copyable and "
-        "destructible, or a container on tidepool::resource");
-    return true;
-}
-
 #if defined(__cpp_lib_span)
 template <class T> using span = std::span<T>;
 #else
@@ -108,6 +100,10 @@ template <class T> class span
   public:
     constexpr span() noexcept = default;
     constexpr span(T *data, size_t size) noexcept : data_(data), size_(size)
+    {
+    }
+    template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
+    constexpr span(const span<U> &other) noexcept : data_(other.data()), size_(other.size())
     {
     }
     constexpr T *data() const noexcept
@@ -155,7 +151,6 @@ struct place {
 /* n elements, uninitialised, until the open scope of the pool ends. */
 template <class T> TIDE_INLINE span<T> acquire(tide_pool *pool, size_t n, place at = {})
 {
-    static_assert(is_element<T>());
     void *data = tide_acquire_inline(pool, type_of<T>(), n, at.file, at.function, at.line);
     if (TIDE_UNLIKELY(data == nullptr))
         raise_error();
@@ -177,8 +172,8 @@ TIDE_INLINE std::mdspan<T, std::dextents<size_t, sizeof...(N)>> acquire_md(tide_
 
 /* ---- pools ------------------------------------------------------------------------------------- */
 
-/* A pool of one's own, destroyed with this object, at the end of which no scope of it may be open. It
- * stands for a tide_pool * everywhere. */
+/* A pool of one's own, destroyed with this object, at the end of which no scope of it may be open (else
+ * it stays: assert). A variable of it stands for a tide_pool * everywhere. */
 class pool
 {
   public:
@@ -200,12 +195,14 @@ class pool
     }
     ~pool()
     {
-        (void)tide_pool_destroy(pool_);
+        [[maybe_unused]] tide_status status = tide_pool_destroy(pool_);
+        assert(status == TIDE_OK);
     }
-    operator tide_pool *() const noexcept
+    operator tide_pool *() const &noexcept
     {
         return pool_;
     }
+    operator tide_pool *() const && = delete; /* it would be gone before the scope that has it */
 
   private:
     tide_pool *pool_;
@@ -277,7 +274,6 @@ template <class... T> class frame : block_only
 {
     static_assert(sizeof...(T) >= 1 && sizeof...(T) <= TIDE_TYPED_MAX,
                   "a frame has one to eight arrays");
-    static_assert((is_element<T>() && ...));
     template <class> using size_for = size_t;
 
   public:
@@ -375,7 +371,7 @@ class buffer
 
 /* Memory for std::pmr containers, cut from arrays of a pool that grow geometrically, and given back
  * with the scope in which this object was made: so both it and the containers must be younger than the
- * scope. What a container frees is used again only if it was the last that was cut. All new arrays
+ * scope, and than the last tide_pool_reset. What a container frees is used again only if it was the last that was cut. All new arrays
  * belong to that scope: one that is wanted while another is open inside it throws (TIDE_ERROR_STATE). */
 class resource : public std::pmr::memory_resource
 {
@@ -420,10 +416,15 @@ class resource : public std::pmr::memory_resource
         if (bytes > SIZE_MAX / 4 - align)
             raise_error(
                 error(TIDE_ERROR_SIZE, "tidepool::resource: more bytes than there are addresses"));
-        while (next_bytes_ < bytes + align)
+        const size_t least = bytes + (align > 64 ? align : 0); /* arrays begin at multiples of 64 */
+        while (next_bytes_ < least)
             next_bytes_ *= 2;
-        span<unsigned char> array = acquire<unsigned char>(pool_, next_bytes_);
-        top_ = reinterpret_cast<char *>(array.data());
+        void *data = tide_acquire_type(pool_, TIDE_U8, next_bytes_);
+        if (data == nullptr) /* there may be enough for this alone */
+            data = tide_acquire_type(pool_, TIDE_U8, next_bytes_ = least);
+        if (data == nullptr)
+            raise_error();
+        top_ = static_cast<char *>(data);
         end_ = top_ + next_bytes_;
         next_bytes_ *= 2;
         return top_;

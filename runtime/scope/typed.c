@@ -22,7 +22,7 @@ bool tide_typed_prepare(tide_pool *pool, uint32_t count, const tide_type *types)
 tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const tide_type *types,
                                        TIDE_PLACE)
 {
-    if (tide_level_admit_or_report(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
+    if (tide_level_admit_or_report(pool, "TIDE_SCOPE_TYPES or TIDE_FRAME") != TIDE_OK)
         return (tide_typed_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_REFUSED};
     tide_typed_scope scope = {.pool = pool, .outer_saved = pool->saved, .count = count};
     scope.next[0] = (tide_slot *)(void *)pool->log_top;

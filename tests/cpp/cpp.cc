@@ -228,6 +228,47 @@ void a_resource_keeps_alignment_and_reuses_the_last(void **)
     assert_int_equal(reinterpret_cast<uintptr_t>(wides.data()) % 128, 0);
 }
 
+size_t held(tide_pool *pool)
+{
+    tide_pool_statistics stats;
+    assert_int_equal(tide_pool_stats(pool, &stats), TIDE_OK);
+    return stats.bytes_held;
+}
+
+// A power of two takes no more, and near a limit what is asked for is enough.
+void a_resource_takes_no_more_than_it_must(void **)
+{
+    tide_pool_options options;
+    options.limit_bytes = 1 << 20;
+    tidepool::pool pool(options);
+    tidepool::scope scope(pool);
+    tidepool::resource memory(pool);
+    std::pmr::vector<char> first(&memory), second(&memory);
+    first.reserve(1 << 19);
+    assert_int_equal(held(pool), 1 << 19);
+    second.reserve((1 << 19) - 4096);
+    assert_true(held(pool) <= 1 << 20);
+}
+
+double sum_of(tidepool::span<const double> values)
+{
+    return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+void arrays_of_pairs_and_of_constants(void **)
+{
+    tidepool::pool pool;
+    tidepool::scope scope(pool);
+    auto pairs = tidepool::acquire<std::pair<int, int>>(pool, 3);
+    pairs[2] = {1, 2};
+    assert_int_equal(pairs[2].second, 2);
+    auto numbers = tidepool::acquire<double>(pool, 4);
+    std::fill(numbers.begin(), numbers.end(), 2.0);
+    assert_true(sum_of(numbers) == 8.0);
+    static_assert(!std::is_convertible_v<tidepool::pool, tide_pool *>, "of one that goes at once");
+    static_assert(std::is_convertible_v<tidepool::pool &, tide_pool *>, "");
+}
+
 void a_resource_refuses_to_grow_in_another_scope(void **)
 {
     tidepool::pool pool;
@@ -354,7 +395,9 @@ int main()
         cmocka_unit_test(typed_scopes_and_marks_rewind),
         cmocka_unit_test(containers_live_in_slots),
         cmocka_unit_test(a_resource_keeps_alignment_and_reuses_the_last),
+        cmocka_unit_test(a_resource_takes_no_more_than_it_must),
         cmocka_unit_test(a_resource_refuses_to_grow_in_another_scope),
+        cmocka_unit_test(arrays_of_pairs_and_of_constants),
         cmocka_unit_test(a_buffer_is_released_once),
         cmocka_unit_test(coroutines_with_pools_of_their_own_interleave),
     };

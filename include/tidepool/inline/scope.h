@@ -89,9 +89,14 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
         &tide_site_;                                                                             \
     })
 
+/* The constant is there for jumps past it: compilers refuse these, or warn, where there is a value. */
 #define TIDE_SCOPE_AT(scope, pool, name)                                \
+    const char TIDE_PASTE(scope, _begun) __attribute__((unused)) = 1;   \
     tide_scope scope __attribute__((cleanup(tide_site_leave), unused)); \
     tide_site_enter(&scope, (pool), TIDE_SITE(TIDE_KIND_SCOPE, name))
+
+#define TIDE_SCOPE_AT_1(...) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), (__VA_ARGS__), NULL)
+#define TIDE_SCOPE_AT_0(...) TIDE_MISUSED(GCC error "TIDE_SCOPE(pool) has no pool")
 
 #define TIDE_TYPED_AT(scope, pool, ...)                                                    \
     TIDE_PASTE(TIDE_PASTE(TIDE_TYPED_AT_, TIDE_FEW(__VA_ARGS__)), TIDE_GIVEN(__VA_ARGS__)) \

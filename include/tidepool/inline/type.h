@@ -129,8 +129,25 @@ template <class T> TIDE_MODULE_OWN TIDE_COLD unsigned int learn_type(unsigned in
     return tide_type_learn(cell, name, sizeof(T), alignof(T));
 }
 
+/* Also std::pair, whose assignment is not trivial. (GCC knows no newer name of the second question,
+ * and Clang warns of the old one.) */
+template <class T> constexpr bool is_element()
+{
+#ifdef __clang__
+    constexpr bool destructible = __is_trivially_destructible(T);
+#else
+    constexpr bool destructible = __has_trivial_destructor(T);
+#endif
+    static_assert(
+        destructible && (__is_trivially_copyable(T) || __is_trivially_constructible(T, const T &)),
+        "elements of a pool's array are raw memory: use a type that is trivially copyable and "
+        "destructible, or a container on tidepool::resource");
+    return true;
+}
+
 template <class T> TIDE_MODULE_OWN inline tide_type type_of()
 {
+    static_assert(is_element<T>());
     if constexpr (builtin_type<T>::id != TIDE_NO_TYPE) {
         return builtin_type<T>::id;
     } else {
