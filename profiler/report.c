@@ -98,7 +98,7 @@ static void report_head(FILE *out, const tide_site_information *info, uint64_t u
     fprintf(out, "  %s", info->name);
     if (info->file[0] != '\0')
         fprintf(out, " (%s:%" PRIu32 ")", report_base_name(info->file), info->line);
-    fprintf(out, ", %s, %s%s: %" PRIu64 " uses seen, %" PRIu64 " misses\n",
+    fprintf(out, ", %s, %s%s: %" PRIu64 " uses observed, %" PRIu64 " misses\n",
             tide_kind_name(info->kind), tide_tier_name(info->tier), info->pinned ? " (pinned)" : "",
             uses, info->misses);
 }

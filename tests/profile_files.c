@@ -715,7 +715,7 @@ static void the_page_shows_patterns_in_words(void **state)
     (void)state;
     static const char *const lines[] = {
         "step (profile_files.c:",
-        ", scope, full: 4 uses seen, 0 misses\n",
+        ", scope, full: 4 uses observed, 0 misses\n",
         "    {f64} 100 %\n",
         "    {i32} 100 %\n",
         "    (f32, i32, f32) 100 %\n",

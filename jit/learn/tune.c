@@ -127,8 +127,11 @@ static void tune_read_variable(const tide_tune_entry *entry)
             ? tune_set(entry, value, variable)
             : tide_fail(TIDE_ERROR_ARGUMENT, variable,
                         "'%.40s' is no number, on, off, yes, no, true or false", text);
-    if (status != TIDE_OK)
-        fprintf(stderr, "tidepool: %s=%.80s ignored: %s\n", variable, text, tide_error_message());
+    if (status == TIDE_OK)
+        return;
+    const char *why = strchr(tide_error_message(), ' '); /* behind the variable's name, which is said */
+    tide_assert(why != NULL);
+    fprintf(stderr, "tidepool: %s=%.80s ignored:%s\n", variable, text, why);
 }
 
 void tide_tune_read_environment(void)

@@ -110,9 +110,11 @@ void tide_listen_passed(void)
     if (TIDE_LIKELY(tide_setting_get(TIDE_SETTING_listen) == 0) || tide_locked_down() ||
         listen_look() != LISTEN_NOT)
         return;
-    if (listen_move(LISTEN_NOT, LISTEN_CHANGES) &&
-        !listen_begin(LISTEN_ENDED, NULL, error, sizeof error))
-        tide_os_complain("this process does not listen: %s", error);
+    if (!listen_move(LISTEN_NOT, LISTEN_CHANGES) ||
+        listen_begin(LISTEN_ENDED, NULL, error, sizeof error))
+        return;
+    tide_setting_set(TIDE_SETTING_listen, 0); /* so that its facts tell it */
+    tide_os_complain("this process does not listen: %s", error);
 }
 
 tide_status tide_listen(const char *folder)

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple
 
 from profiler.record.value import count, fault_of_facts, member, parse, text
-from profiler.tool.say import BROKEN, Refusal
+from profiler.tool.say import BROKEN, NO, Refusal
 
 VERSION = 1
+NO_RECORD = "is no record of `tidepool record`"
 LINE_MAX = 96 << 20  # bytes: more than a process's answer, written anew
 Line = dict[str, Any]
 
@@ -32,9 +33,9 @@ KINDS = {
 
 def fault_of_head(line: Line) -> str | None:
     if text(line, "format") != "tidepool-record":
-        return "no record of tidepool"
+        return NO_RECORD
     if member(line, "format_version") != VERSION:
-        return f"a record of version {count(line, 'format_version')}; version {VERSION} is understood"
+        return f"is a record of version {count(line, 'format_version')}; version {VERSION} is understood"
     return None
 
 
@@ -57,7 +58,7 @@ def read(path: str, keep: Callable[[str, Line], None]) -> str:
     try:
         file = open(path, "rb")  # closed below
     except OSError as error:
-        raise Refusal(BROKEN, f"{path}: {error.strerror}") from None
+        raise Refusal(NO, f"{path}: {error.strerror}") from None
     with file:
         kind, time_ns = "head", 0
         while kind != "end":
@@ -71,7 +72,7 @@ def read(path: str, keep: Callable[[str, Line], None]) -> str:
                 time_ns = count(line, "time_ns")
             if wrong is not None or line is None:
                 if number == 1:
-                    raise Refusal(BROKEN, f"{path}:1: {wrong}")
+                    raise Refusal(BROKEN, f"{path}: {NO_RECORD if line is None else wrong}")
                 return f"{path}:{number}: {wrong}"
             keep(kind, line)
         return f"{path}:{number + 1}: more lines behind the last one" if file.read(1) else ""

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 from profiler.record import read
 from profiler.record.look import Look
 from profiler.record.output import output
-from profiler.record.value import count, fault_of_facts, parse
-from profiler.tool.say import NOBODY, USAGE, Refusal
+from profiler.record.value import count, fault_of_facts, member, number, parse
+from profiler.tool.say import NOBODY, USAGE, Refusal, complain
 
 SOON = .005  # seconds between tries, until it listens
 ANSWER = 2  # for an answer; signals wait for so long, too
@@ -54,6 +54,7 @@ class Record:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.documents, self.time_ns = file, 0, 0
+        self.silent = False  # nothing but its end was told, for it did not listen
 
     def keep(self, kind: str, line: dict[str, Any]) -> None:
         if kind == "facts":
@@ -97,6 +98,7 @@ class Record:
         with open(path, "rb") as file:
             for line in map(parse, file):
                 if count(line, "pid") == pid and fault_of_facts(line) is None and count(line, "time_ns") >= self.time_ns:
+                    self.silent = self.documents == 0 and number(member(line, "settings"), "listen") == 0
                     self.keep("facts", line or {})
 
 
@@ -136,7 +138,10 @@ def record(options: Any) -> int:
         made.end(child.status)
         code = os.waitstatus_to_exitcode(child.status)
         code = 128 - code if code < 0 else code
-        if made.documents == 0:
+        if made.documents == 0:  # there is no file, then
             raise Refusal(code or NOBODY, f"{words[0]} told nothing: is it linked to Tidepool, with libtidepool-listen beside "
                           "the library?")
+    if made.silent:
+        complain(f"{words[0]} did not listen: the record has what it told at its end, and no more")
+        return code or NOBODY
     return code

@@ -89,6 +89,7 @@ class Verdict:
     from malloc; times in ns."""
 
     busy_ns: float  # of the processor, by the whole program
+    sites: int
     taken_ns: float = 0
     measured_ns: float = 0  # the part of it at sites whose use was timed
     scope_arrays: float = 0  # that sites acquired; modelled, 0: not known
@@ -101,8 +102,8 @@ class Verdict:
 
 
 class Arrays:
-    """How many, and what malloc and free of them take from glibc as it comes: a loop over four of them, and the pages of
-    large ones, which are mapped anew (both measured: profiler/README.md). It is a model: other programs take more or less."""
+    """How many, and what malloc and free of them take at most from glibc as it comes: a loop over four of them, and the pages
+    of large ones, as if each were mapped anew (both measured: profiler/README.md). A model: glibc keeps some of them."""
 
     def __init__(self) -> None:
         self.count = self.malloc_ns = 0.0
@@ -140,7 +141,7 @@ def arrays_of_buffers(history: History) -> tuple[Arrays, float]:
 
 
 def judge(history: History, found: Found) -> Verdict:
-    verdict = Verdict(history.busy())
+    verdict = Verdict(history.busy(), len(history.things["sites"]))
     for site in history.things["sites"].values():
         ns = history.grown(site, "uses") * number(site.last, "use_ns")
         verdict.uncounted += member(site.last, "uses_counted") is False
@@ -173,10 +174,11 @@ def words_of(v: Verdict, due: int) -> str:
         share = percent(v.buffer_arrays / (v.buffer_arrays + v.scope_arrays))
         buffers = (f"; {share} of the arrays ({amount(v.buffer_arrays)}) came from buffers, "
                    f"{percent(v.cached_arrays / v.buffer_arrays)} of these from the cache")
-    malloc = f"; the same arrays from malloc would take about {duration(v.malloc_ns)}, by a model" if v.malloc_ns > 0 else ""
+    malloc = f"; the same arrays from glibc's malloc would take up to {duration(v.malloc_ns)}, by a model" if v.malloc_ns > 0 else ""
     least = f"; {v.uncounted} site{'s are' if v.uncounted > 1 else ' is'} not counted in full" if v.uncounted else ""
-    return (f"{head}: the call sites take {percent(v.taken_ns / v.busy_ns)} of the processor ({duration(v.taken_ns)} of "
-            f"{duration(v.busy_ns)}{measured}){buffers}{malloc}{least}.")
+    taken = (f"the call sites take {percent(v.taken_ns / v.busy_ns)} of the processor ({duration(v.taken_ns)} of "
+             f"{duration(v.busy_ns)}{measured})") if v.sites > 0 else "no call sites, and frames are not counted"
+    return f"{head}: {taken}{buffers}{malloc}{least}."
 
 
 # ---- all of it ------------------------------------------------------------------------------
@@ -184,6 +186,8 @@ def words_of(v: Verdict, due: int) -> str:
 
 def of_learning(history: History) -> list[Advice]:
     learning = member(history.last, "learning")
+    if not history.things["sites"]:  # nothing to learn
+        return []
     if member(learning, "enabled") is False:
         return [Advice("Learning was switched off: every site stayed as it was.", "The setting `learn` was 0.",
                        "Record once more without TIDEPOOL_LEARN=0 to see what sites would become.", "learning", grade=NOTE)]

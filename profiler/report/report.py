@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from typing import Any
 
@@ -127,6 +128,8 @@ def pprof(options: Any) -> int:
 
     if options.output is None:
         raise Refusal(USAGE, "pprof: name a file for it: -o FILE, or -o - for the standard output")
+    if is_number(options.record) and not os.path.exists(options.record):
+        raise Refusal(USAGE, f"pprof: '{options.record}' is no file; of a process make a record first: tidepool record")
     history, problem = history_of(options.record)
     with output(options.output) as file:
         file.write(profile_of(history))

@@ -118,7 +118,7 @@ REASONS = {  # by their code: why, what to do, what to do in Python where that i
                        "Please report it, with what `tidepool explain` prints of the site.", None),
     "stager_late": ("could not be compiled: the stager was late", "Is the machine overloaded?", None),
     "code_full": ("stays without code, for as much is loaded as may be", "Raise the setting `code_bytes`.", None),
-    "pinned": ("is pinned by the program", "Take the pin away (tide_site_unpin), if it is there by mistake.",
+    "pinned": ("is pinned", "Take the pin away (tide_site_unpin, `tidepool unpin`), if it is there by mistake.",
                "Take the pin away (`Site.unpin`), if it is there by mistake."),
 }
 

@@ -163,6 +163,8 @@ class Client:
             more = self.socket.recv(1 << 20)
         except socket.timeout:
             raise self.refusal("no answer in time") from None
+        except ConnectionResetError:
+            more = b""
         except OSError as error:
             raise self.refusal(str(error.strerror)) from None
         if not more:
@@ -203,9 +205,9 @@ def find(program: str, options: Any) -> int:
 
 def process_of(said: str, options: Any) -> int:
     """A process by its number, or by the name of its program."""
-    if not is_number(said):
+    if not is_number(said) and not said.startswith("-"):
         return find(said, options)
-    if not 0 < int(said[:18]) < 1 << 31:
+    if not is_number(said) or not 0 < int(said[:18]) < 1 << 31:
         raise Refusal(USAGE, f"'{said}' is no number of a process")
     return int(said)
 

@@ -91,7 +91,13 @@ TYPES: dict[str, Any] = {"VALUE": real}
 
 
 class Parser(argparse.ArgumentParser):
+    words: list[str] = []  # what is parsed
+
     def error(self, message: str) -> NoReturn:
+        """An option that there is not is named before an argument that is missing."""
+        unknown = [w for w in self.words if w.startswith("-") and not {w.partition("=")[0], w[:2]} & {*self._option_string_actions}]
+        if unknown and "are required" in message:
+            message = f"unrecognized arguments: {' '.join(unknown)}"
         raise Refusal(USAGE, f"{self.prog.split()[-1]}: {message}; see {self.prog} --help")
 
 
@@ -104,6 +110,7 @@ def read_options(command: Command, words: list[str]) -> argparse.Namespace:
         plain = word.removesuffix("...")
         many = None if plain == word else argparse.REMAINDER if plain == "PROGRAM" else "+"
         parser.add_argument(plain.lower(), metavar=plain, nargs=many, type=TYPES.get(word, str))
+    parser.words = words
     return parser.parse_args(words, argparse.Namespace(command=command.name))
 
 
@@ -114,7 +121,7 @@ def usage() -> str:
                       "program's name: the youngest of that name that listens. A process listens if it runs",
                       "with TIDEPOOL_LISTEN=1, or calls tide_listen.", "",
                       "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 no such process or it does",
-                      "not listen, 4 it ended or its answer cannot be believed."])
+                      "not listen, 4 it ended or its answer (or a record) cannot be believed."])
 
 
 def run(words: list[str]) -> int:
@@ -151,6 +158,8 @@ def main() -> int:
     except Refusal as refusal:
         complain(refusal.text)
         code = refusal.code
+    except BrokenPipeError:  # who reads it has enough of it
+        code = NO
     except OSError as error:
         complain(f"the output cannot be written: {error.strerror}")
         code = NO

@@ -36,6 +36,11 @@ def hits(one: Any) -> str:
     return f"{100 * number(one, 'hits') / every if every > 0 else 0:.1f}%"
 
 
+def load(site: Any) -> str:
+    """Of a second of one thread; all threads' may be more than a hundred of them."""
+    return "-" if site["load"] is None else f"{100 * site['load']:.{2 if site['load'] < 10 else 0}f}%"
+
+
 TIER = Column("TIER", -9, lambda s: f"{text(s, 'tier'):<8}{'*' if member(s, 'pinned') is True else ' '}")
 USE = figure("USE", 9, "use_ns", duration, "-")
 LISTS = {
@@ -59,7 +64,7 @@ LISTS = {
                   figure("ALLOCS", 8, "allocations", amount),
                   Column("NAME (THREAD)", -79, lambda p: f"{text(p, 'name')} ({text(p, 'thread_name')})")],
     "top sites": [figure("SITE", 5, "id"), name("KIND", 8, "kind"), TIER, figure("USES", 8, "uses", amount), USE,
-                  Column("LOAD", 7, lambda s: f"{100 * s['load']:.2f}%"), figure("MISSES", 7, "misses", amount),
+                  Column("LOAD", 7, load), figure("MISSES", 7, "misses", amount),
                   Column("NAME  TYPES", -199, lambda s: f"{text(s, 'name')}  {words(items(s, 'types'), 99)}")],
 }
 
@@ -142,12 +147,12 @@ SORTS = {"load": "load", "uses": "uses", "misses": "misses", "use": "use_ns", "n
 
 
 def put_load(facts: Facts, before: Facts | None) -> None:
-    """Of a second of one thread, the part that went into a site's uses since the facts before, or since the process began."""
+    """Of a second of one thread, the part that went into a site's uses since the facts before; None where there are none."""
     old = {count(s, "id"): number(s, "uses") for s in objects(before, "sites")}
-    ns = number(facts, "time_ns") - (number(before, "time_ns") if before else number(facts, "since_ns"))
+    ns = number(facts, "time_ns") - number(before, "time_ns")
     for site in objects(facts, "sites"):
         uses = number(site, "uses") - old.get(count(site, "id"), 0)
-        site["load"] = uses * number(site, "use_ns") / ns if ns > 0 and uses > 0 else 0
+        site["load"] = None if before is None else uses * number(site, "use_ns") / ns if ns > 0 and uses > 0 else 0
 
 
 def top_lines(facts: Facts, before: Facts | None, sort: str, pools_most: int) -> list[str]:

@@ -22,7 +22,7 @@ REQUESTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "ask": lambda o: {"ask": o.tunable},
     "tell": lambda o: {"do": "tell", "tunable": o.tunable, **tell(o.value)},
     "forget": lambda o: {"do": "forget", "tunable": o.tunable},
-    "trim": lambda o: {"do": "trim", "pool": site_of(o.pool)},
+    "trim": lambda o: {"do": "trim", "pool": pool_of(o.pool)},
 }
 
 
@@ -32,6 +32,13 @@ def tell(said: list[str]) -> dict[str, Any]:
     if len(said) > 2 or not isinstance(number_of, int):
         raise Refusal(USAGE, f"'{said[-1]}' is no whole number: a knob's value, or a variant's key")
     return {"value": number_of} if len(said) == 1 else {"variant": said[0], "row": number_of}
+
+
+def pool_of(said: str) -> int:
+    number_of = site_of(said)
+    if not isinstance(number_of, int):
+        raise Refusal(USAGE, f"'{said}' is no number of a pool: `tidepool pools` lists them")
+    return number_of
 
 
 def steer(options: Any) -> int:

@@ -221,7 +221,7 @@ static void a_pinned_site_stays_where_it_is(void **state)
     runs = runs_of(code.site);
     use_times(&changed, 100);
     assert_int_equal(runs_of(code.site), runs + 100);
-    assert_string_equal(reason_of(code.site), "pinned by the program");
+    assert_string_equal(reason_of(code.site), "pinned");
     expect_ok(tide_site_unpin(full.site));
     until(&full, TIDE_TIER_COMPILED);
     expect_executed(&full, 100);

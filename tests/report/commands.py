@@ -179,6 +179,10 @@ def records_nothing():
     refused(2, "the standard output is the program's", "record", "-o", "-", "sh", cwd=work)
     check(not [p for p in work.iterdir() if p.name.startswith("-")], f"a file called '-': {os.listdir(work)}")
     nothing_left("none.rec")
+    for variable in "TIDEPOOL_LISTEN=0", "XDG_RUNTIME_DIR=/dev/null":
+        result = run("record", "-o", work / "quiet.rec", "--", "env", variable, short, "return")
+        check(result.returncode == 3 and "env did not listen" in result.stderr, f"it does not listen: {result}")
+        check(run("report", work / "quiet.rec").returncode == 0, "what it told at its end is kept")
 
 
 def records_without_room():
@@ -202,8 +206,8 @@ def others_modules():
 
 def bad_files():
     text = sample.read_text(encoding="utf-8").splitlines(keepends=True)
-    cases = {"empty": ("", 1, "without its last line"), "other": ("hello\n", 1, "no JSON"), "list": ("[1]\n", 1, "no JSON object"),
-             "version": ('{"format":"tidepool-record","format_version":2}\n', 1, "version 2"),
+    cases = {"empty": ("", None, "is no record of `tidepool record`"), "other": ("hello\n", None, "is no record"), "list": ("[1]\n", None, "is no record"),
+             "version": ('{"format":"tidepool-record","format_version":2}\n', None, "version 2"),
              "head": (text[0], 2, "without its last line"), "deep": (text[0] + "[" * 100000 + "\n", 2, "no JSON"),
              "facts": (text[0] + '{"format":"tidepool-facts","format_version":1,"time_ns":5,"sites":[1]}\n', 2, "no list of objects"),
              "ends": (text[0] + '{"end":{"exit_status":0}}\n', None, "no facts")}
@@ -217,8 +221,8 @@ def bad_files():
         refused(4, cases[name][2], "pprof", work / f"bad-{name}.rec", "-o", work / "page.html")
         refused(4, cases[name][2], "pprof", work / f"bad-{name}.rec", "-o", "-")
     nothing_left("page.html")
-    refused(4, "No such file", "report", work / "nowhere.rec")
-    refused(4, "Is a directory", "report", work)
+    refused(1, "No such file", "report", work / "nowhere.rec")
+    refused(1, "Is a directory", "report", work)
     cut = work / "cut.rec"
     cut.write_text("".join(text[:40]) + text[40][:100])
     for command in (["report", cut, "-o", work / "cut.html"], ["pprof", cut, "-o", work / "cut.pb"]):
@@ -341,6 +345,7 @@ def pprof():
         top = subprocess.run(["pprof", "-top", "-sample_index=uses", path], capture_output=True, text=True, timeout=120)
         check(top.returncode == 0 and "site " in top.stdout, f"pprof reads it: {top}")
     refused(2, "name a file", "pprof", sample)
+    refused(2, "'17' is no file; of a process make a record first", "pprof", "-o", work / "none.pb", 17)
     for bad in ("empty", "version", "ends"):
         refused(4, "", "pprof", work / f"bad-{bad}.rec", "-o", work / "none.pb")
     nothing_left("none.pb")

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tidepool/learn.h>
+#include <tidepool/listen.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tune.h>
@@ -106,6 +107,10 @@ int main(int argc, char **argv)
     tide_pool *pool = tide_pool_local();
     if (argc > 1 && strcmp(argv[1], "--learn") == 0)
         return learn(pool);
+    if (argc > 1 && strcmp(argv[1], "--listen") == 0) {
+        printf("consumer: %s\n", tide_listen(NULL) == TIDE_OK ? "listens" : tide_error_message());
+        return 0;
+    }
     double answer = in_scope(pool, 1000);
     if (in_typed_scope(pool, 1000) != answer || in_frame(pool, 1000) != answer ||
         in_loop(pool, 1000) != answer || tide_pool_active(pool, TIDE_F64) != 0 ||
