@@ -133,7 +133,8 @@ static void a_value_that_cannot_be_is_ignored_aloud(void **state)
         expect_said("TIDEPOOL_CHECK", bad[i], "tidepool: TIDEPOOL_CHECK=");
         expect_said("TIDEPOOL_CHECK", bad[i], "check 0 limit 0 kept 1\n");
     }
-    expect_said("TIDEPOOL_CHECK", "3", "TIDEPOOL_CHECK=3 ignored: check = 3 is not within 0 to 2\n");
+    expect_said("TIDEPOOL_CHECK", "3",
+                "TIDEPOOL_CHECK=3 ignored: check = 3 is not within 0 to 2\n");
     expect_said("TIDEPOOL_CHECK", "", "TIDEPOOL_CHECK= ignored: '' is no number,");
 }
 

@@ -129,7 +129,8 @@ static void tune_read_variable(const tide_tune_entry *entry)
                         "'%.40s' is no number, on, off, yes, no, true or false", text);
     if (status == TIDE_OK)
         return;
-    const char *why = strchr(tide_error_message(), ' '); /* behind the variable's name, which is said */
+    const char *why =
+        strchr(tide_error_message(), ' '); /* behind the variable's name, which is said */
     tide_assert(why != NULL);
     fprintf(stderr, "tidepool: %s=%.80s ignored:%s\n", variable, text, why);
 }
