@@ -119,7 +119,7 @@ def record(options: Any) -> int:
     words = options.program[options.program[:1] == ["--"]:]
     if options.output in (None, "-"):
         raise Refusal(USAGE, "record: name a file for it: -o FILE; the standard output is the program's")
-    if not words:
+    if not words or not words[0]:
         raise Refusal(USAGE, "record: which program?")
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who started this may have it ignored
     with output(options.output) as file:

@@ -176,9 +176,12 @@ def words_of(v: Verdict, due: int) -> str:
                    f"{percent(v.cached_arrays / v.buffer_arrays)} of these from the cache")
     malloc = f"; the same arrays from glibc's malloc would take up to {duration(v.malloc_ns)}, by a model" if v.malloc_ns > 0 else ""
     least = f"; {v.uncounted} site{'s are' if v.uncounted > 1 else ' is'} not counted in full" if v.uncounted else ""
-    taken = (f"the call sites take {percent(v.taken_ns / v.busy_ns)} of the processor ({duration(v.taken_ns)} of "
-             f"{duration(v.busy_ns)}{measured})") if v.sites > 0 else "no call sites, and frames are not counted"
-    return f"{head}: {taken}{buffers}{malloc}{least}."
+    if v.sites == 0:
+        head = f"{head}; no call sites: frames are not counted" if due else "No call sites: frames are not counted"
+    else:
+        head += (f": the call sites take {percent(v.taken_ns / v.busy_ns)} of the processor ({duration(v.taken_ns)} of "
+                 f"{duration(v.busy_ns)}{measured})")
+    return f"{head}{buffers}{malloc}{least}."
 
 
 # ---- all of it ------------------------------------------------------------------------------

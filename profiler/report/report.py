@@ -92,7 +92,7 @@ def say_words(history: History) -> None:
     for i, advice in enumerate(found.each[:found.worth]):
         say_one(i + 1, advice)
     if found.small:
-        print(f"{found.small} They are on the page (-o) and in --json.")
+        print(f"{found.small} The page (-o) and --json have all.")
     for which, noun in zip(LISTS, ("sites", "pools", "instances of buffers")):
         left = history.left_out[which]
         if left:

@@ -128,6 +128,8 @@ def run(words: list[str]) -> int:
     if not words:
         print(usage(), file=sys.stderr)
         return USAGE
+    if words[0] == "help" and len(words) > 1:
+        words = [words[1], "--help"]
     if words[0] in ("--help", "-h", "help"):
         print(usage())
         return 0

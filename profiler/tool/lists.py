@@ -163,7 +163,7 @@ def top_lines(facts: Facts, before: Facts | None, sort: str, pools_most: int) ->
     pools.sort(key=lambda p: (-number(p, "held_bytes"), number(p, "id")))
     lines = [f"tidepool top   {text(facts, 'program')}, process {facts['pid']}, version {text(facts, 'version')}   "
              f"processor {number(facts, 'process_cpu_ns') * 1e-9:.1f} s",
-             f"{len(sites)} sites   {len(pools)} pools hold {size(held(facts))}, {size(live)} of it live   "
+             f"sites {len(sites)}   pools {len(pools)}, which hold {size(held(facts))}, {size(live)} of it live   "
              f"buffers cache {size(cached)}"]
     lines += table("top pools", pools[:pools_most])
     if len(pools) > pools_most:

@@ -119,7 +119,7 @@ def test_the_verdict_says_what_came_from_buffers():
     host = {"id": 1, "device": "host", "hits": 990, "misses": 10, "asked_bytes": 409600000}
     device = {"id": 2, "device": "cuda:0", "hits": 9000, "misses": 9, "asked_bytes": 9e9}
     v, _ = judged(buffers=[host, device])
-    assert v.words == ("Nothing to do: no call sites, and frames are not counted; 100 % of the arrays (1.00 k) came from "
+    assert v.words == ("No call sites: frames are not counted; 100 % of the arrays (1.00 k) came from "
                        "buffers, 99 % of these from the cache; the same arrays from glibc's malloc would take up to 40.1 ms, by a model."), v
     v, _ = judged([{"id": 1, "kind": "scope", "uses": 500, "use_ns": 10, "use_arrays": 6, "use_bytes": 60}], [host])
     assert "; 25 % of the arrays (1.00 k) came from buffers, " in v.words and v.malloc_ns == 3000 * 12 + 1000 * (120 + 100 * 400)

@@ -174,6 +174,7 @@ def records_nothing():
     check(result.returncode == 5, f"no Tidepool, status 5: {result}")
     refused(127, "no-such-program", "record", "-o", work / "none.rec", "no-such-program")
     refused(2, "name a file", "record", "sh")
+    refused(2, "which program", "record", "-o", work / "none.rec", "")
     refused(2, "'0'", "record", "-p", "0", "-o", work / "none.rec", "sh")
     refused(1, "no-folder", "record", "-o", work / "no-folder/x.rec", "sh")
     refused(2, "the standard output is the program's", "record", "-o", "-", "sh", cwd=work)
