@@ -290,7 +290,7 @@
 
   const drawBands = () => {
     const shown = data.sites.slice(0, allBands ? data.sites.length : firstBands), holder = $("bands");
-    if (!shown.length) holder.replaceChildren(make("p", { class: "quiet" }, "No call site was used."));
+    if (!shown.length) holder.replaceChildren(make("p", { class: "quiet" }, "No call sites: frames are not counted."));
     else holder.querySelectorAll("p").forEach((p) => p.remove());
     for (const row of [...holder.querySelectorAll(".band")]) {
       if (shown.some((s) => "band-" + s.id === row.id)) continue;
@@ -483,7 +483,7 @@
       tile(data.documents > 1 ? "Recorded" : "From the first event on", ms(data.duration_ms), `${count(data.documents)} look${data.documents > 1 ? "s" : ""} · ${ms(data.cpu_ms)} of the processor`),
       tile("Taken by call sites", percent(data.cpu_ms > 0 ? data.taken_ns / (data.cpu_ms * 1e6) : 0),
         `${ns(data.taken_ns)}, ${data.taken_ns > 0 ? percent(data.measured_ns / data.taken_ns) : "0 %"} of it measured`),
-      tile("The same from malloc", data.malloc_ns > 0 ? "≈ " + ns(data.malloc_ns) : "–", "modelled, by the number of arrays and their sizes"),
+      tile("The same from malloc", data.malloc_ns > 0 ? "≤ " + ns(data.malloc_ns) : "–", "glibc's, modelled by the number of arrays and their sizes"),
       tile("Call sites", count(data.sites.length + number(data.left_out.sites)), `${on("compiled")} compiled · ${on("table")} table · ${on("full")} full`),
       tile("Pools held at most", bytes(most), `in ${data.pools.length + number(data.left_out.pools)} pool${data.pools.length === 1 ? "" : "s"}`),
       tile("Compiles", count(learning.compiled), `${ms(number(learning.spent_us) / 1000)} of the processor · ${count(learning.won)} trials won`));
