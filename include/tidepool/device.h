@@ -211,7 +211,7 @@ typedef struct tide_part {
 } tide_part;
 
 /* Copy all parts in one transfer, packed on the host and unpacked by one kernel, or the other way
- * round; by copies within the device if it has no such kernels (jit/kernels). A device's first
+ * round; by copies within the device if it has no such kernels (OpenCL; no NVRTC). A device's first
  * frame has them compiled, a fraction of a second on this thread. Frames of more than 16 MiB are
  * copied part by part. */
 TIDE_API tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count);

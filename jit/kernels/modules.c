@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of one device is its unit, from the device's first frame until it is closed. A unit
- * has one state, which is atomic: the thread that turns IDLE to BUSY builds, and with READY or
- * FAILED it publishes what it has made. There is no lock, for nobody waits. A device is open while
- * a frame is on it, so closing never finds its unit BUSY. */
+/* What is kept of one device is its unit, from the device's first frame until it is closed. The thread
+ * that claims the device's place for it builds; there is no lock, for nobody waits. A device is open
+ * while a frame is on it, so closing never finds its unit half built. */
 #include "jit/kernels/modules.h"
 
 #include <stdio.h>
@@ -10,7 +9,6 @@
 
 #include "jit/kernels/kernels.h"
 #include "jit/kernels/nvrtc.h"
-#include "jit/kernels/source.h"
 #include "jit/kernels/table.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -21,52 +19,31 @@
 
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
-typedef enum state {
-    IDLE,  /* nothing is loaded                         */
-    BUSY,  /* one thread compiles and loads             */
-    READY, /* frames are launched                       */
-    FAILED /* until it is closed; `why` says the reason */
-} state;
-
 typedef struct unit {
-    state state; /* atomic */
-    void *module, *kernels[TIDE_FRAME_KINDS];
+    void *module; /* NULL: it cannot be had; `why` says the reason */
+    void *kernels[TIDE_FRAME_KINDS];
     char why[256];
 } unit;
 
-static state modules_state_of(const unit *u)
-{
-    return __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
-}
+static unit modules_claimed; /* stands for the unit that a thread is building */
 
-static void modules_move(unit *u, state to)
-{
-    __atomic_store_n(&u->state, to, __ATOMIC_RELEASE);
-}
+/* The text of kernels.h. */
+__asm__(".pushsection .rodata\n"
+        ".global tide_kernels_text\n"
+        ".hidden tide_kernels_text\n"
+        "tide_kernels_text:\n"
+        ".incbin \"" TIDE_KERNELS_HEADER "\"\n"
+        ".byte 0\n"
+        ".popsection\n");
 
-/* NULL when memory is short. */
-static unit *modules_unit_of(tide_device *device)
+/* NULL: nothing is built yet. */
+static unit *modules_unit_of(const tide_device *device)
 {
-    void *known = __atomic_load_n(&device->kernels, __ATOMIC_ACQUIRE);
-    if (known != NULL)
-        return known;
-    unit *made = tide_os_resize(NULL, sizeof *made);
-    if (made == NULL)
-        return NULL;
-    *made = (unit){.state = IDLE};
-    if (__atomic_compare_exchange_n(&device->kernels, &known, made, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        return made;
-    tide_os_free(made);
-    return known;
+    unit *u = __atomic_load_n(&device->kernels, __ATOMIC_ACQUIRE);
+    return u != &modules_claimed ? u : NULL;
 }
 
 /* ---- building ------------------------------------------------------------------------------- */
-
-static tide_kernels_language modules_language_of(const tide_device *device)
-{
-    return device->dl.device_type == TIDE_DL_CUDA ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL;
-}
 
 static bool modules_ask_target(tide_device *device, tide_cuda_target *out)
 {
@@ -86,18 +63,18 @@ static bool modules_ask_target(tide_device *device, tide_cuda_target *out)
 }
 
 /* NULL with a message. */
-static void *modules_compile(tide_device *device, const char *source)
+static void *modules_compile(tide_device *device)
 {
     char error[256];
     tide_cuda_target target;
     tide_cuda_code made;
     if (!modules_ask_target(device, &target))
         return NULL;
-    if (!tide_nvrtc_compile(source, target, &made, error, sizeof error)) {
+    if (!tide_nvrtc_compile(tide_kernels_text, target, &made, error, sizeof error)) {
         tide_fail(TIDE_ERROR_DEVICE, device->name, "%s", error);
         return NULL;
     }
-    void *module = device->methods->load(device, made.code, made.bytes, NULL);
+    void *module = device->methods->load(device, made.code);
     tide_os_free(made.code);
     return module;
 }
@@ -105,21 +82,17 @@ static void *modules_compile(tide_device *device, const char *source)
 /* False with a message. */
 static bool modules_load(tide_device *device, unit *u)
 {
-    const tide_device_methods *methods = device->methods;
-    tide_kernels_language language = modules_language_of(device);
-    char *source = tide_os_resize(NULL, TIDE_KERNELS_SOURCE_BYTES);
-    if (source == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, device->name, "no memory for their source") == TIDE_OK;
-    size_t bytes = tide_kernels_source(language, source, TIDE_KERNELS_SOURCE_BYTES);
-    u->module = language == TIDE_KERNELS_CUDA
-                    ? modules_compile(device, source)
-                    : methods->load(device, source, bytes, "-cl-std=CL1.2");
-    tide_os_free(source);
+    static const char *const names[TIDE_FRAME_KINDS] = TIDE_KERNEL_NAMES;
+    u->module = modules_compile(device);
     bool good = u->module != NULL;
     for (size_t kind = 0; good && kind < TIDE_FRAME_KINDS; kind++) {
-        u->kernels[kind] = methods->kernel(device, u->module, tide_kernel_names[kind]);
+        u->kernels[kind] = device->methods->kernel(device, u->module, names[kind]);
         good = u->kernels[kind] != NULL;
     }
+    if (!good && u->module != NULL)
+        device->methods->unload(device, u->module);
+    if (!good)
+        u->module = NULL;
     return good;
 }
 
@@ -131,108 +104,75 @@ static void modules_say_once(const tide_device *device, const char *why)
                          why);
 }
 
-/* A device that is lost, in a child of fork or at exit too, refuses the frame anyway: that is no
- * fault of the kernels. The thread's last failure stays what it was. */
-static void modules_build(tide_device *device, unit *u)
+/* NULL: memory is short; or the device is lost, in a child of fork or at exit, too: it refuses the
+ * frame anyway, which is no fault of the kernels. The thread's last failure stays what it was. */
+static unit *modules_build(tide_device *device)
 {
     tide_failure before;
+    unit *u = tide_os_resize(NULL, sizeof *u);
+    if (u == NULL)
+        return NULL;
+    *u = (unit){.module = NULL};
     tide_failure_keep(&before);
-    tide_assert(u->module == NULL && u->why[0] == '\0');
-    bool good = modules_load(device, u);
-    bool refused = tide_device_lost(device) || tide_device_exiting(device);
-    if (!good && !refused) {
+    if (!modules_load(device, u) && !tide_device_lost(device) && !tide_device_exiting(device)) {
         snprintf(u->why, sizeof u->why, "%s", tide_error_message());
         modules_say_once(device, u->why);
     }
-    if (!good && u->module != NULL)
-        device->methods->unload(device, u->module);
-    if (!good)
-        u->module = NULL;
     tide_failure_restore(&before);
-    modules_move(u, good ? READY : refused ? IDLE : FAILED);
+    if (u->module != NULL || u->why[0] != '\0')
+        return u;
+    tide_os_free(u);
+    return NULL;
 }
 
-/* ---- launching ------------------------------------------------------------------------------ */
-
-/* OpenCL: a place of the table that is not used gets the buffer of one that is. */
-static size_t modules_add_buffers(const tide_table *table, const void *used[TIDE_SEGMENTS_OPENCL],
-                                  tide_argument *arguments, size_t count)
+/* The device's unit, built now if nobody has begun to. NULL: there is none so far. */
+static unit *modules_ready_unit(tide_device *device)
 {
-    const void *any_buffer = NULL;
-    tide_assert(table->segments.count <= TIDE_SEGMENTS_OPENCL);
-    for (size_t i = 0; i < table->segments.count; i++)
-        any_buffer = table->buffers[i] != NULL ? table->buffers[i] : any_buffer;
-    for (size_t i = 0; i < TIDE_SEGMENTS_OPENCL; i++) {
-        bool there = i < table->segments.count && table->buffers[i] != NULL;
-        used[i] = there ? table->buffers[i] : any_buffer;
-        arguments[count++] = (tide_argument){&used[i], 0};
-    }
-    return count;
-}
-
-static tide_status modules_launch_table(tide_kernels_language language, void *kernel,
-                                        const tide_frame_work *work, const tide_table *table)
-{
-    const void *used[TIDE_SEGMENTS_OPENCL];
-    tide_argument arguments[2 + TIDE_SEGMENTS_OPENCL];
-    size_t count = 0;
-    tide_assert(table->segments.count != 0 && kernel != NULL);
-    tide_assert((work->kind == TIDE_FRAME_FILL_PARTS) == (work->block == NULL));
-    arguments[count++] =
-        (tide_argument){&table->segments, tide_segments_bytes(tide_table_size(language))};
-    if (work->block != NULL)
-        arguments[count++] = (tide_argument){&work->block, 0};
-    if (language == TIDE_KERNELS_OPENCL)
-        count = modules_add_buffers(table, used, arguments, count);
-    tide_assert(count <= sizeof arguments / sizeof *arguments);
-    return work->device->methods->launch(
-        work->device, work->stream, kernel, table->groups,
-        language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
-}
-
-/* Queues the work on its stream: one launch for each table of segments. */
-static tide_status modules_launch(tide_kernels_language language, void *kernel,
-                                  const tide_frame_work *work)
-{
-    tide_table table;
-    tide_table_place place = {0};
-    while (tide_table_next(work, language, &place, &table))
-        if (table.groups != 0)
-            TIDE_FORWARD(modules_launch_table(language, kernel, work, &table));
-    return TIDE_OK;
+    void *none = NULL;
+    if (__atomic_load_n(&device->kernels, __ATOMIC_RELAXED) == NULL && !tide_device_lost(device) &&
+        !tide_device_exiting(device) &&
+        __atomic_compare_exchange_n(&device->kernels, &none, &modules_claimed, false,
+                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        __atomic_store_n(&device->kernels, modules_build(device), __ATOMIC_RELEASE);
+    return modules_unit_of(device);
 }
 
 /* ---- using ---------------------------------------------------------------------------------- */
 
+/* Queues the work on its stream: one launch for each table of segments. */
+static tide_status modules_launch(void *kernel, const tide_frame_work *work)
+{
+    tide_segments table;
+    tide_table_place place = {0};
+    void *block = work->block, *arguments[] = {&table, &block};
+    tide_assert((work->kind == TIDE_FRAME_FILL_PARTS) == (block == NULL));
+    for (uint32_t groups; tide_table_next(work, &place, &table, &groups);)
+        if (groups != 0)
+            TIDE_FORWARD(work->device->methods->launch(work->device, work->stream, kernel, groups,
+                                                       TIDE_GROUP, arguments));
+    return TIDE_OK;
+}
+
 /* The runtime's hook. */
 static tide_frame_result modules_help(const tide_frame_work *work)
 {
-    tide_device *device = work->device;
-    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0 || device->methods->load == NULL ||
+    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0 || work->device->methods->load == NULL ||
         !tide_table_possible(work))
         return TIDE_FRAME_ABSENT;
-    unit *u = modules_unit_of(device);
-    state idle = IDLE;
-    if (u != NULL && modules_state_of(u) == IDLE && !tide_device_lost(device) &&
-        !tide_device_exiting(device) &&
-        __atomic_compare_exchange_n(&u->state, &idle, BUSY, false, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_RELAXED))
-        modules_build(device, u);
-    if (u == NULL || modules_state_of(u) != READY)
+    const unit *u = modules_ready_unit(work->device);
+    if (u == NULL || u->module == NULL)
         return TIDE_FRAME_ABSENT;
-    tide_assert(u->module != NULL && work->kind < TIDE_FRAME_KINDS);
-    return modules_launch(modules_language_of(device), u->kernels[work->kind], work) == TIDE_OK
-               ? TIDE_FRAME_QUEUED
-               : TIDE_FRAME_FAILED;
+    tide_assert(work->kind < TIDE_FRAME_KINDS && u->kernels[work->kind] != NULL);
+    return modules_launch(u->kernels[work->kind], work) == TIDE_OK ? TIDE_FRAME_QUEUED
+                                                                   : TIDE_FRAME_FAILED;
 }
 
 void tide_modules_close(tide_device *device)
 {
-    unit *u = __atomic_load_n(&device->kernels, __ATOMIC_ACQUIRE);
+    unit *u = modules_unit_of(device);
     if (u == NULL)
         return;
-    tide_assert(modules_state_of(u) != BUSY);
-    if (modules_state_of(u) == READY)
+    if (u->module != NULL)
         device->methods->unload(device, u->module);
     __atomic_store_n(&device->kernels, NULL, __ATOMIC_RELEASE);
     tide_os_free(u);
@@ -245,9 +185,8 @@ void tide_modules_attach(void)
 
 bool tide_modules_ready(const tide_device *device, const char **why)
 {
-    const unit *u = __atomic_load_n(&device->kernels, __ATOMIC_ACQUIRE);
-    state now = u != NULL ? modules_state_of(u) : IDLE;
+    const unit *u = modules_unit_of(device);
     if (why != NULL)
-        *why = now == FAILED ? u->why : "";
-    return now == READY;
+        *why = u != NULL ? u->why : "";
+    return u != NULL && u->module != NULL;
 }

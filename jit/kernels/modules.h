@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of each device. The first frame of a device compiles and loads them, on the thread
- * that fills or copies it: NVRTC compiles CUDA's, the driver OpenCL's. A frame that another thread
- * has meanwhile waits for nothing and goes part by part. So do all where the kernels cannot be had;
- * that is said on stderr, and not tried again. */
+/* The kernels of each CUDA device. The first frame of a device has NVRTC compile them, on the thread
+ * that fills or copies it. A frame that another thread has meanwhile waits for nothing and goes part
+ * by part. So do all where the kernels cannot be had; that is said on stderr, and not tried again. */
 #ifndef TIDEPOOL_JIT_KERNELS_MODULES_H
 #define TIDEPOOL_JIT_KERNELS_MODULES_H
 
@@ -17,5 +16,8 @@ void tide_modules_close(tide_device *device);
 /* Are the device's kernels loaded? `why`: "", or why they cannot be had; NULL: not asked. Any
  * thread. */
 bool tide_modules_ready(const tide_device *device, const char **why);
+
+/* Their text, with a 0 behind it. */
+extern const char tide_kernels_text[];
 
 #endif

@@ -4,8 +4,7 @@
  *
  * A cubin is asked for, not PTX. A driver loads cubins of compilers of its own major version, also
  * of newer ones, and of all older major versions. So it is the compiler of the driver's own major version
- * that is looked for, then older ones. A device that it does not know gets PTX for the newest
- * architecture before it, which the driver translates.
+ * that is tried, then older ones.
  *
  * Nothing is kept here but the libraries themselves: each device is compiled for once. */
 #include "jit/kernels/nvrtc.h"
@@ -17,20 +16,15 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
-enum { ARCHITECTURES_MAX = 64, PATH_BYTES = 4096, NEWEST = 13, OLDEST = 11 };
+enum { PATH_BYTES = 4096, NEWEST = 13, OLDEST = 12 };
 
 typedef struct program *program;
 
 #define ENTRIES(X)                                                                            \
-    X(nvrtcVersion, (int *, int *))                                                           \
-    X(nvrtcGetNumSupportedArchs, (int *))                                                     \
-    X(nvrtcGetSupportedArchs, (int *))                                                        \
     X(nvrtcCreateProgram,                                                                     \
       (program *, const char *, const char *, int, const char *const *, const char *const *)) \
     X(nvrtcDestroyProgram, (program *))                                                       \
     X(nvrtcCompileProgram, (program, int, const char *const *))                               \
-    X(nvrtcGetPTXSize, (program, size_t *))                                                   \
-    X(nvrtcGetPTX, (program, char *))                                                         \
     X(nvrtcGetCUBINSize, (program, size_t *))                                                 \
     X(nvrtcGetCUBIN, (program, char *))                                                       \
     X(nvrtcGetProgramLogSize, (program, size_t *))                                            \
@@ -41,9 +35,6 @@ typedef struct nvrtc_library {
     ENTRIES(X)
 #undef X
     const char *(*nvrtcGetErrorString)(int);
-    int major, minor;
-    int architectures[ARCHITECTURES_MAX];
-    int count; /* 0: it does not say */
 } nvrtc_library;
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -64,8 +55,8 @@ static bool nvrtc_name(size_t i, unsigned driver, char out[PATH_BYTES])
         snprintf(out, PATH_BYTES, "%s", nvrtc_named);
         return i == 0;
     }
-    snprintf(out, PATH_BYTES, "%slibnvrtc.so.%d%s", i % 2 == 0 ? "" : "/usr/local/cuda/lib64/",
-             major, major == OLDEST ? ".2" : "");
+    snprintf(out, PATH_BYTES, "%slibnvrtc.so.%d", i % 2 == 0 ? "" : "/usr/local/cuda/lib64/",
+             major);
     return major >= OLDEST;
 }
 
@@ -78,10 +69,9 @@ static bool nvrtc_find(void *library, const char *name, void *function)
     return found != NULL;
 }
 
-/* False: it cannot be loaded, or lacks what 11.2 has. It stays loaded. */
+/* False: it cannot be loaded, or lacks what is used of it. It stays loaded. */
 static bool nvrtc_load(const char *name, nvrtc_library *of)
 {
-    int count = 0;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL)
         return false;
@@ -89,43 +79,7 @@ static bool nvrtc_load(const char *name, nvrtc_library *of)
 #define X(name, arguments) all = nvrtc_find(library, #name, &of->name) && all;
     ENTRIES(X)
 #undef X
-    if (!all || of->nvrtcVersion(&of->major, &of->minor) != 0)
-        return false;
-    bool told = of->nvrtcGetNumSupportedArchs(&count) == 0 && count > 0 &&
-                count <= ARCHITECTURES_MAX && of->nvrtcGetSupportedArchs(of->architectures) == 0;
-    of->count = told ? count : 0;
-    return true;
-}
-
-/* The newest that is known up to this one; 0: none. */
-static int nvrtc_newest(const nvrtc_library *of, unsigned architecture)
-{
-    int newest = 0;
-    for (int i = 0; i < of->count; i++)
-        if (of->architectures[i] <= (int)architecture && of->architectures[i] > newest)
-            newest = of->architectures[i];
-    return newest;
-}
-
-/* The first that knows the device's architecture or one before it, which is returned. 0: none; `error` says
- * why. */
-static int nvrtc_choose(tide_cuda_target target, nvrtc_library *by, char *error, size_t room)
-{
-    char name[PATH_BYTES];
-    snprintf(error, room, "no NVRTC: %s",
-             nvrtc_named[0] != '\0' ? "TIDEPOOL_NVRTC names none that can be used"
-                                    : "libnvrtc.so of the driver's version and older ones are not "
-                                      "found");
-    for (size_t i = 0; nvrtc_name(i, target.driver, name); i++) {
-        if (!nvrtc_load(name, by))
-            continue;
-        int newest = nvrtc_newest(by, target.architecture);
-        if (newest != 0)
-            return newest;
-        snprintf(error, room, "NVRTC %d.%d does not know sm_%u", by->major, by->minor,
-                 target.architecture);
-    }
-    return 0;
+    return all;
 }
 
 /* ---- compiling ------------------------------------------------------------------------------ */
@@ -150,15 +104,13 @@ static void nvrtc_take_log(const nvrtc_library *by, program made, const char *wh
 }
 
 /* Copies the code out of the program. */
-static bool nvrtc_fetch_code(const nvrtc_library *by, program made, bool cubin, tide_cuda_code *out,
+static bool nvrtc_fetch_code(const nvrtc_library *by, program made, tide_cuda_code *out,
                              char *error, size_t room)
 {
-    int (*size)(program, size_t *) = cubin ? by->nvrtcGetCUBINSize : by->nvrtcGetPTXSize;
-    int (*get)(program, char *) = cubin ? by->nvrtcGetCUBIN : by->nvrtcGetPTX;
-    *out = (tide_cuda_code){.cubin = cubin};
-    int result = size(made, &out->bytes);
+    *out = (tide_cuda_code){.code = NULL};
+    int result = by->nvrtcGetCUBINSize(made, &out->bytes);
     out->code = result == 0 && out->bytes > 0 ? tide_os_resize(NULL, out->bytes) : NULL;
-    if (out->code != NULL && (result = get(made, out->code)) == 0)
+    if (out->code != NULL && (result = by->nvrtcGetCUBIN(made, out->code)) == 0)
         return true;
     tide_os_free(out->code);
     out->code = NULL;
@@ -167,30 +119,41 @@ static bool nvrtc_fetch_code(const nvrtc_library *by, program made, bool cubin, 
     return false;
 }
 
-bool tide_nvrtc_compile(const char *source, tide_cuda_target target, tide_cuda_code *out,
-                        char *error, size_t room)
+static bool nvrtc_compile(const nvrtc_library *by, const char *source, unsigned architecture,
+                          tide_cuda_code *out, char *error, size_t room)
 {
-    nvrtc_library library = {0};
-    const nvrtc_library *by = &library;
     program made;
     char option[32];
     const char *const options[] = {option, "-std=c++14"};
-    tide_assert(source != NULL && out != NULL && error != NULL && room > 0);
-    const int architecture = nvrtc_choose(target, &library, error, room);
-    if (architecture == 0)
-        return false;
-    const bool cubin = architecture == (int)target.architecture;
     int result = by->nvrtcCreateProgram(&made, source, "tidepool.cu", 0, NULL, NULL);
     if (result != 0) {
         snprintf(error, room, "NVRTC: %s", by->nvrtcGetErrorString(result));
         return false;
     }
-    snprintf(option, sizeof option, "-arch=%s_%d", cubin ? "sm" : "compute", architecture);
+    snprintf(option, sizeof option, "-arch=sm_%u", architecture);
     result = by->nvrtcCompileProgram(made, 2, options);
-    bool good = result == 0 && nvrtc_fetch_code(by, made, cubin, out, error, room);
+    bool good = result == 0 && nvrtc_fetch_code(by, made, out, error, room);
     if (result != 0)
         nvrtc_take_log(by, made, by->nvrtcGetErrorString(result), error, room);
     (void)by->nvrtcDestroyProgram(&made);
     tide_assert(!good || (out->code != NULL && out->bytes > 0));
     return good;
+}
+
+/* An older compiler may know a device that a newer one does not any more. `error` is the last one's. */
+bool tide_nvrtc_compile(const char *source, tide_cuda_target target, tide_cuda_code *out,
+                        char *error, size_t room)
+{
+    nvrtc_library library;
+    char name[PATH_BYTES];
+    tide_assert(source != NULL && out != NULL && error != NULL && room > 0);
+    snprintf(error, room, "no NVRTC: %s",
+             nvrtc_named[0] != '\0' ? "TIDEPOOL_NVRTC names none that can be used"
+                                    : "libnvrtc.so of the driver's version and older ones are not "
+                                      "found");
+    for (size_t i = 0; nvrtc_name(i, target.driver, name); i++)
+        if (nvrtc_load(name, &library) &&
+            nvrtc_compile(&library, source, target.architecture, out, error, room))
+            return true;
+    return false;
 }

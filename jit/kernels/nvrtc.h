@@ -7,9 +7,8 @@
 #include <tidepool/inline/config.h>
 
 typedef struct tide_cuda_code {
-    char *code; /* to be freed with tide_os_free */
+    char *code; /* a cubin; to be freed with tide_os_free */
     size_t bytes;
-    bool cubin; /* else PTX, for a device that the compiler does not know */
 } tide_cuda_code;
 
 /* What code is for. */

@@ -7,7 +7,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/type.h"
-#include "runtime/device/device.h"
 
 enum { PATTERN = 16 };
 
@@ -73,19 +72,6 @@ static void table_rotate(const pattern *from, uint32_t shift, tide_segment *out)
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* OpenCL: the start of the buffer that a kernel gets as a parameter, and the data's offset in it.
- * Either the device knows the buffer; or its pointers are addresses, and the start is the nearest
- * one that 16 divides (a slot starts at such an address). */
-static void *table_locate(const tide_device *device, const void *data, uint64_t *offset)
-{
-    size_t within = 0;
-    if (device->methods->buffer((tide_device *)(uintptr_t)device, data, &within) == NULL)
-        within = (uintptr_t)data % PATTERN;
-    tide_assert(within <= (uintptr_t)data);
-    *offset = within;
-    return (void *)((uintptr_t)data - within);
-}
-
 /* How many groups of threads deal with the segment. A fill counts from an address that 16 divides. */
 static uint32_t table_groups_of(const tide_segment *segment, tide_frame_work_kind kind)
 {
@@ -96,41 +82,35 @@ static uint32_t table_groups_of(const tide_segment *segment, tide_frame_work_kin
 
 typedef struct builder {
     const tide_frame_work *work;
-    tide_kernels_language language;
-    size_t most;
-    tide_table *out;
+    tide_segments *out;
+    uint32_t groups; /* of the segments so far */
 } builder;
 
 /* Starts a segment for these bytes. The caller adds what belongs to them, and ends it. */
 static tide_segment *table_begin_segment(const builder *b, const void *data, size_t bytes)
 {
-    tide_segments *all = &b->out->segments;
-    tide_assert(all->count < b->most);
-    tide_segment *made = &all->segment[all->count];
-    *made = (tide_segment){.data = (uintptr_t)data, .bytes = bytes, .first = b->out->groups};
-    if (b->language == TIDE_KERNELS_OPENCL)
-        b->out->buffers[all->count] =
-            bytes != 0 ? table_locate(b->work->device, data, &made->data) : NULL;
-    made->shift = (uint32_t)(made->data % PATTERN);
-    tide_assert(made->first == b->out->groups && made->shift < PATTERN);
+    tide_assert(b->out->count < TIDE_SEGMENTS);
+    tide_segment *made = &b->out->segment[b->out->count];
+    *made = (tide_segment){.data = (uintptr_t)data,
+                           .bytes = bytes,
+                           .first = b->groups,
+                           .shift = (uintptr_t)data % PATTERN};
     return made;
 }
 
 /* False: the launch has no groups left, so the segment goes into the next one. */
-static bool table_end_segment(const builder *b, tide_segment *made)
+static bool table_end_segment(builder *b, const tide_segment *made)
 {
     uint32_t groups = table_groups_of(made, b->work->kind);
-    tide_assert(made == &b->out->segments.segment[b->out->segments.count]);
-    tide_assert(b->out->groups <= INT32_MAX);
-    if (groups > INT32_MAX - b->out->groups)
+    tide_assert(made == &b->out->segment[b->out->count] && b->groups <= INT32_MAX);
+    if (groups > INT32_MAX - b->groups)
         return false;
-    b->out->groups += groups;
-    b->out->segments.count++;
+    b->groups += groups;
+    b->out->count++;
     return true;
 }
 
-static bool table_add_pattern(const builder *b, const void *data, size_t bytes,
-                              const pattern *value)
+static bool table_add_pattern(builder *b, const void *data, size_t bytes, const pattern *value)
 {
     tide_segment *made = table_begin_segment(b, data, bytes);
     table_rotate(value, made->shift, made);
@@ -139,7 +119,7 @@ static bool table_add_pattern(const builder *b, const void *data, size_t bytes,
 
 /* Bits are filled in two segments: the whole words, then the last word, in which bits beyond the
  * end are 0. `half`: only the last word is left. */
-static bool table_add_filled(const builder *b, const tide_part *part, bool *half)
+static bool table_add_filled(builder *b, const tide_part *part, bool *half)
 {
     pattern value;
     bool possible = table_pattern_of(part, &value);
@@ -152,7 +132,7 @@ static bool table_add_filled(const builder *b, const tide_part *part, bool *half
     if (tail == 0)
         return true;
     *half = true;
-    if (b->out->segments.count == b->most)
+    if (b->out->count == TIDE_SEGMENTS)
         return false;
     uint64_t words[2], mask = tide_hash_mask(part->count);
     memcpy(words, value.bytes, sizeof words);
@@ -162,7 +142,7 @@ static bool table_add_filled(const builder *b, const tide_part *part, bool *half
     return table_add_pattern(b, (char *)part->data + bytes - tail, tail, &value);
 }
 
-static bool table_add_plain(const builder *b, size_t index)
+static bool table_add_plain(builder *b, size_t index)
 {
     const tide_part *part = &b->work->parts[index];
     tide_segment *made = table_begin_segment(b, part->data, table_part_bytes(part));
@@ -170,7 +150,7 @@ static bool table_add_plain(const builder *b, size_t index)
     return table_end_segment(b, made);
 }
 
-static bool table_add_next(const builder *b, tide_table_place *place)
+static bool table_add_next(builder *b, tide_table_place *place)
 {
     tide_assert(place->part < b->work->count);
     const tide_part *part = &b->work->parts[place->part];
@@ -179,26 +159,21 @@ static bool table_add_next(const builder *b, tide_table_place *place)
     return part->count == 0 || table_add_filled(b, part, &place->half);
 }
 
-size_t tide_table_size(tide_kernels_language language)
+bool tide_table_next(const tide_frame_work *work, tide_table_place *place, tide_segments *out,
+                     uint32_t *groups)
 {
-    return language == TIDE_KERNELS_CUDA ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL;
-}
-
-bool tide_table_next(const tide_frame_work *work, tide_kernels_language language,
-                     tide_table_place *place, tide_table *out)
-{
-    const builder b = {work, language, tide_table_size(language), out};
+    builder b = {.work = work, .out = out};
     size_t before = place->part;
     tide_assert(place->part <= work->count && work->kind < TIDE_FRAME_KINDS);
     if (place->part == work->count)
         return false;
-    /* Only what is used is written: a small frame shall not pay for a large table. */
-    out->segments.count = 0;
-    out->groups = 0;
-    while (place->part < work->count && out->segments.count < b.most && table_add_next(&b, place)) {
+    out->count =
+        0; /* only what is used is written: a small frame shall not pay for a large table */
+    while (place->part < work->count && out->count < TIDE_SEGMENTS && table_add_next(&b, place)) {
         place->part++;
         place->half = false;
     }
-    tide_assert(out->segments.count != 0 || place->part > before); /* it moves on */
+    tide_assert(out->count != 0 || place->part > before); /* it moves on */
+    *groups = b.groups;
     return true;
 }

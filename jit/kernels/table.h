@@ -5,13 +5,6 @@
 #define TIDEPOOL_JIT_KERNELS_TABLE_H
 
 #include "jit/kernels/kernels.h"
-#include "runtime/transfer/frame_help.h"
-
-typedef struct tide_table {
-    tide_segments segments;
-    void *buffers[TIDE_SEGMENTS_OPENCL]; /* OpenCL: what is passed for each segment */
-    uint32_t groups;                     /* of the launch; 0: there is nothing to do */
-} tide_table;
 
 /* How far a frame has been written into tables. */
 typedef struct tide_table_place {
@@ -23,11 +16,9 @@ typedef struct tide_table_place {
  * has one always. */
 bool tide_table_possible(const tide_frame_work *work);
 
-/* The segments of a table. */
-size_t tide_table_size(tide_kernels_language language);
-
-/* Writes the next table, and moves the place on. False: there was nothing left. */
-bool tide_table_next(const tide_frame_work *work, tide_kernels_language language,
-                     tide_table_place *place, tide_table *out);
+/* Writes the next table, and moves the place on. `groups`: of the launch; 0: there is nothing to do.
+ * False: there was nothing left. */
+bool tide_table_next(const tide_frame_work *work, tide_table_place *place, tide_segments *out,
+                     uint32_t *groups);
 
 #endif

@@ -25,13 +25,6 @@ typedef struct tide_reserved {
     size_t reserved, reserved_peak, used, used_peak;
 } tide_reserved;
 
-/* One argument of a kernel: `value` points to so many bytes. 0 bytes: it points to an address in
- * the device's memory. */
-typedef struct tide_argument {
-    const void *value;
-    size_t bytes;
-} tide_argument;
-
 typedef struct tide_device_methods {
     /* `bytes` is not 0, `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there
      * is no memory. The host's: likewise TIDE_ERROR_LIMIT where the process may hold no more.
@@ -123,14 +116,15 @@ typedef struct tide_device_methods {
      * the address itself. No method: everywhere. */
     void *(*buffer)(tide_device *device, const void *data, size_t *offset);
 
-    /* load: a module from code of the device (CUDA: cubin or PTX; OpenCL: source text). kernel: one
-     * of its kernels by name, valid until the module is unloaded. Both: NULL with a message.
-     * launch: `groups` × `group` threads, neither 0. No methods: it runs no kernels. */
-    void *(*load)(tide_device *device, const void *code, size_t bytes, const char *options);
+    /* load: a module from code of the device (a cubin). kernel: one of its kernels by name, valid until
+     * the module is unloaded. Both: NULL with a message. launch: `groups` × `group` threads, neither
+     * 0; `arguments` point to the values of the kernel's parameters. No methods: it runs no
+     * kernels. */
+    void *(*load)(tide_device *device, const void *code);
     void (*unload)(tide_device *device, void *module);
     void *(*kernel)(tide_device *device, void *module, const char *name);
     tide_status (*launch)(tide_device *device, void *stream, void *kernel, size_t groups,
-                          size_t group, const tide_argument *arguments, size_t count);
+                          size_t group, void **arguments);
 
     /* Has the process begun to exit, so that the driver is not called any more? Then every call
      * fails that wants an answer, and nobody knows what the device still does. NULL: never. */

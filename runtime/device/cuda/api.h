@@ -121,8 +121,6 @@ enum { /* values */
        TIDE_CU_CAPTURE_NONE = 0,
        TIDE_CU_CAPTURE_ACTIVE = 1,
        TIDE_CU_CAPTURE_RELAXED = 2,
-       TIDE_CU_JIT_ERROR_LOG = 5,
-       TIDE_CU_JIT_ERROR_LOG_BYTES = 6,
        TIDE_CU_PROC_LEGACY_STREAM = 1 /* a NULL stream is the legacy default one */
 };
 

@@ -130,10 +130,10 @@ uint64_t tide_cuda_stream_check(tide_device *device, void *stream);
 void tide_cuda_marks_end(tide_device *device, bool reachable);
 
 /* runtime/device/cuda/code.c */
-void *tide_cuda_module(tide_device *device, const void *code, size_t bytes, const char *options);
+void *tide_cuda_module(tide_device *device, const void *code);
 void tide_cuda_module_drop(tide_device *device, void *module);
 void *tide_cuda_kernel(tide_device *device, void *module, const char *name);
 tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, size_t groups,
-                             size_t group, const tide_argument *arguments, size_t count);
+                             size_t group, void **arguments);
 
 #endif

@@ -14,8 +14,6 @@ typedef struct cl_context_ *tide_cl_context;
 typedef struct cl_queue_ *tide_cl_queue;
 typedef struct cl_mem_ *tide_cl_mem;
 typedef struct cl_event_ *tide_cl_event;
-typedef struct cl_program_ *tide_cl_program;
-typedef struct cl_kernel_ *tide_cl_kernel;
 
 /* results */
 enum {
@@ -25,7 +23,6 @@ enum {
     TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
     TIDE_CL_OUT_OF_RESOURCES = -5,
     TIDE_CL_OUT_OF_HOST_MEMORY = -6,
-    TIDE_CL_BUILD_PROGRAM_FAILURE = -11,
     TIDE_CL_INVALID_QUEUE = -36,
     TIDE_CL_INVALID_EVENT = -58,
     TIDE_CL_PLATFORM_NOT_FOUND = -1001
@@ -38,7 +35,6 @@ enum {
     TIDE_CL_DEVICE_NAME = 0x102B,
     TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
     TIDE_CL_DEVICE_SVM_CAPABILITIES = 0x1053,
-    TIDE_CL_PROGRAM_BUILD_LOG = 0x1183,
     TIDE_CL_QUEUE_CONTEXT = 0x1090,
     TIDE_CL_QUEUE_DEVICE = 0x1091,
     TIDE_CL_QUEUE_PROPERTIES = 0x1093,
@@ -110,21 +106,6 @@ enum {
             (tide_cl_queue, uint32_t, const tide_cl_event *, tide_cl_event *))                     \
     TIDE_CL(int32_t, clGetEventInfo, (tide_cl_event, uint32_t, size_t, void *, size_t *))          \
     TIDE_CL(int32_t, clWaitForEvents, (uint32_t, const tide_cl_event *))                           \
-    TIDE_CL(int32_t, clReleaseEvent, (tide_cl_event))                                              \
-    TIDE_CL(tide_cl_program, clCreateProgramWithSource,                                            \
-            (tide_cl_context, uint32_t, const char **, const size_t *, int32_t *))                 \
-    TIDE_CL(int32_t, clBuildProgram,                                                               \
-            (tide_cl_program, uint32_t, const tide_cl_device *, const char *,                      \
-             void (*)(tide_cl_program, void *), void *))                                           \
-    TIDE_CL(int32_t, clGetProgramBuildInfo,                                                        \
-            (tide_cl_program, tide_cl_device, uint32_t, size_t, void *, size_t *))                 \
-    TIDE_CL(int32_t, clReleaseProgram, (tide_cl_program))                                          \
-    TIDE_CL(tide_cl_kernel, clCreateKernel, (tide_cl_program, const char *, int32_t *))            \
-    TIDE_CL(int32_t, clReleaseKernel, (tide_cl_kernel))                                            \
-    TIDE_CL(int32_t, clSetKernelArg, (tide_cl_kernel, uint32_t, size_t, const void *))             \
-    TIDE_CL(int32_t, clSetKernelArgSVMPointer, (tide_cl_kernel, uint32_t, const void *))           \
-    TIDE_CL(int32_t, clEnqueueNDRangeKernel,                                                       \
-            (tide_cl_queue, tide_cl_kernel, uint32_t, const size_t *, const size_t *,              \
-             const size_t *, uint32_t, const tide_cl_event *, tide_cl_event *))
+    TIDE_CL(int32_t, clReleaseEvent, (tide_cl_event))
 
 #endif

@@ -177,10 +177,6 @@ static const tide_device_methods methods = {
     .mark_follow = tide_opencl_mark_follow,
     .stream_number = tide_opencl_stream_number,
     .buffer = tide_opencl_buffer,
-    .load = tide_opencl_module,
-    .unload = tide_opencl_module_drop,
-    .kernel = tide_opencl_kernel,
-    .launch = tide_opencl_launch,
     .exiting = opencl_is_exiting,
     .close = opencl_close_device,
 };

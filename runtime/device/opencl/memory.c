@@ -96,11 +96,6 @@ static bool opencl_copy_span(tide_opencl_device *device, const void *data, bool 
     return span != NULL;
 }
 
-bool tide_opencl_span_copy(tide_opencl_device *device, const void *data, tide_opencl_span *out)
-{
-    return opencl_copy_span(device, data, false, out);
-}
-
 void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
 {
     tide_opencl_device *device = tide_opencl_of(base);

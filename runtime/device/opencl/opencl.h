@@ -91,9 +91,6 @@ tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void
 tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes);
 void *tide_opencl_buffer(tide_device *, const void *data, size_t *offset);
 
-/* A copy of the span at the address. False: there is none. */
-bool tide_opencl_span_copy(tide_opencl_device *device, const void *data, tide_opencl_span *out);
-
 /* runtime/device/opencl/stream.c. Within: in a call that has asked whether the driver may be
  * called. It is not asked again, for exit may have begun since, and half of the call would be
  * refused. */
@@ -107,12 +104,5 @@ tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
 void tide_opencl_finish_within(tide_cl_queue queue);
-
-/* runtime/device/opencl/kernel.c */
-void *tide_opencl_module(tide_device *, const void *code, size_t bytes, const char *options);
-void tide_opencl_module_drop(tide_device *, void *module);
-void *tide_opencl_kernel(tide_device *, void *module, const char *name);
-tide_status tide_opencl_launch(tide_device *, void *stream, void *kernel, size_t groups,
-                               size_t group, const tide_argument *arguments, size_t count);
 
 #endif

@@ -23,7 +23,7 @@ static void *load_kernel(const bench *b, const char *name, void **module)
     if (made.code == NULL &&
         !tide_nvrtc_compile(text, (tide_cuda_target){90, 13000}, &made, error, sizeof error))
         fail_msg("%s", error);
-    *module = b->device->methods->load(b->device, made.code, made.bytes, NULL);
+    *module = b->device->methods->load(b->device, made.code);
     if (*module == NULL)
         fail_msg("%s", tide_error_message());
     void *found = b->device->methods->kernel(b->device, *module, name);
@@ -33,8 +33,8 @@ static void *load_kernel(const bench *b, const char *name, void **module)
 
 static void launch_add(const bench *b, void *stream, void *kernel, void *data, uint32_t by)
 {
-    const tide_argument arguments[] = {{&data, 0}, {&by, sizeof by}};
-    expect_ok(b->device->methods->launch(b->device, stream, kernel, 1, COUNT, arguments, 2));
+    void *arguments[] = {&data, &by};
+    expect_ok(b->device->methods->launch(b->device, stream, kernel, 1, COUNT, arguments));
 }
 
 static bench start_sm90(uint32_t seed)
@@ -81,8 +81,8 @@ static void a_fault_loses_the_device(void **unused)
     bench b = start_sm90(3);
     void *module, *kernel = load_kernel(&b, "stray", &module), *data = some_words(&b);
     char got[4];
-    const tide_argument arguments[] = {{&data, 0}};
-    expect_ok(b.device->methods->launch(b.device, b.stream, kernel, 1, 1, arguments, 1));
+    void *arguments[] = {&data};
+    expect_ok(b.device->methods->launch(b.device, b.stream, kernel, 1, 1, arguments));
     fake_synchronise(b.stream);
     assert_non_null(strstr(fake_violation(), "stray: group 0, thread 0 reads 4 bytes at"));
     expect_status(tide_download(b.pool, got, data, sizeof got), TIDE_ERROR_DEVICE);
@@ -95,9 +95,9 @@ static void what_cannot_run_is_refused(void **unused)
     void *module, *kernel = load_kernel(&b, "add", &module);
     char cubin[64] = "\177ELF\2\1\1\x33\7";
     cubin[18] = (char)190; /* the machine: CUDA */
-    assert_null(b.device->methods->load(b.device, cubin, sizeof cubin, NULL));
-    assert_non_null(strstr(tide_error_message(), "runs code for this processor"));
-    assert_null(b.device->methods->load(b.device, "nonsense", 8, NULL));
+    assert_null(b.device->methods->load(b.device, cubin));
+    assert_non_null(strstr(tide_error_message(), "cuModuleLoadDataEx"));
+    assert_null(b.device->methods->load(b.device, "nonsense"));
     assert_null(b.device->methods->kernel(b.device, module, "subtract"));
     assert_non_null(kernel);
     b.device->methods->unload(b.device, module);

@@ -112,15 +112,15 @@ tide_device_information info_of(const tide_device *device)
 
 tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
 {
-    void *module = device->methods->load(device, "fake", 4, NULL);
+    void *module = device->methods->load(device, "fake");
     if (module == NULL)
         return tide_error_status();
     void *kernel = device->methods->kernel(device, module, "bump");
     tide_status status = kernel != NULL ? TIDE_OK : tide_error_status();
-    const unsigned by = 5;
-    const tide_argument arguments[] = {{&data, 0}, {&by, sizeof by}};
+    unsigned by = 5;
+    void *arguments[] = {&data, &by};
     if (status == TIDE_OK)
-        status = device->methods->launch(device, stream, kernel, 4, 32, arguments, 2);
+        status = device->methods->launch(device, stream, kernel, 4, 32, arguments);
     device->methods->unload(device, module);
     return status;
 }

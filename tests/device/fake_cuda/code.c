@@ -104,32 +104,14 @@ void code_reset(void)
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
-/* Into the log that the caller gave, if it gave one. */
-static int refuse_code(int result, const char *why, unsigned count, const int *options,
-                       void **values)
-{
-    char *log = NULL;
-    size_t room = 0;
-    for (unsigned i = 0; i < count; i++)
-        if (options[i] == TIDE_CU_JIT_ERROR_LOG)
-            log = values[i];
-        else if (options[i] == TIDE_CU_JIT_ERROR_LOG_BYTES)
-            room = (size_t)(uintptr_t)values[i];
-    if (log != NULL && room != 0)
-        snprintf(log, room, "%s", why);
-    return result;
-}
-
-int code_load(const void *image, unsigned count, const int *options, void **values,
-              tide_cu_module *out)
+int code_load(const void *image, tide_cu_module *out)
 {
     void *library = NULL;
     bool fake_word = memcmp(image, "fake", 4) == 0;
     if (!fake_word && memcmp(image, "\177ELF", 4) != 0)
-        return refuse_code(INVALID_IMAGE, "no code at all", count, options, values);
+        return INVALID_IMAGE;
     if (!fake_word && (library = host_code_load(image)) == NULL)
-        return refuse_code(NO_BINARY, "the fake driver runs code for this processor", count,
-                           options, values);
+        return NO_BINARY; /* it is not for this processor */
     module *made = calloc(1, sizeof *made);
     if (made == NULL)
         abort();

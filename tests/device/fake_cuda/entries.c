@@ -734,8 +734,9 @@ ENTRY(cuStreamGetCtx, tide_cu_stream handle, tide_cu_context *out)
 ENTRY(cuModuleLoadDataEx, tide_cu_module *out, const void *image, unsigned count, int *options,
       void **values)
 {
+    (void)count, (void)options, (void)values;
     START_CURRENT(cuModuleLoadDataEx);
-    return control_leave(code_load(image, count, options, values, out));
+    return control_leave(code_load(image, out));
 }
 
 ENTRY(cuModuleUnload, tide_cu_module module)

@@ -192,8 +192,7 @@ int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_
                  const fake_range *ranges, unsigned count);
 
 /* code.c */
-int code_load(const void *image, unsigned count, const int *options, void **values,
-              tide_cu_module *out);
+int code_load(const void *image, tide_cu_module *out);
 int code_unload(tide_cu_module module);
 int code_find(tide_cu_module module, const char *name, tide_cu_function *out);
 int code_start(tide_cu_function function, const unsigned shape[7], void **values, void *stream);

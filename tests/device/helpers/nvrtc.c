@@ -11,14 +11,24 @@
 
 #include <tidepool/device_bump.h>
 
+#include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"
-#include "jit/kernels/source.h"
 #include "runtime/base/os.h"
 
 enum { SKIPPED = 77 };
 
-/* Whatever it is made for; false if the compiler does not know the architecture. */
-static bool compile(const char *source, unsigned architecture, const char *kernel)
+static bool is_known(unsigned architecture)
+{
+    char error[300];
+    tide_cuda_code made;
+    bool known = tide_nvrtc_compile("", (tide_cuda_target){.architecture = architecture}, &made,
+                                    error, sizeof error);
+    if (known)
+        tide_os_free(made.code);
+    return known;
+}
+
+static void compile(const char *source, unsigned architecture, const char *kernel)
 {
     char error[300] = "";
     tide_cuda_code made;
@@ -26,15 +36,9 @@ static bool compile(const char *source, unsigned architecture, const char *kerne
                             sizeof error))
         fail_msg("sm_%u: %s", architecture, error);
     assert_true(made.bytes > 64);
-    assert_int_equal(memcmp(made.code,
-                            "\x7f"
-                            "ELF",
-                            4) == 0,
-                     made.cubin);
+    assert_memory_equal(made.code, "\177ELF", 4);
     assert_non_null(memmem(made.code, made.bytes, kernel, strlen(kernel)));
-    assert_true(made.cubin || made.code[made.bytes - 1] == '\0'); /* drivers read it as a string */
     tide_os_free(made.code);
-    return made.cubin;
 }
 
 static void compile_for_all(const char *source, const char *kernel)
@@ -42,16 +46,17 @@ static void compile_for_all(const char *source, const char *kernel)
     static const unsigned known[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
     size_t cubins = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        cubins += compile(source, known[i], kernel);
+        if (is_known(known[i])) {
+            compile(source, known[i], kernel);
+            cubins++;
+        }
     assert_in_range(cubins, 5, sizeof known / sizeof *known); /* NVRTC 12 knows fewer of them */
 }
 
 static void kernels_compile_for_every_architecture(void **unused)
 {
     (void)unused;
-    static char source[TIDE_KERNELS_SOURCE_BYTES];
-    tide_kernels_source(TIDE_KERNELS_CUDA, source, sizeof source);
-    compile_for_all(source, "tide_unpack");
+    compile_for_all(tide_kernels_text, "tide_unpack");
 }
 
 static void the_bump_allocator_compiles_for_every_architecture(void **unused)
@@ -72,12 +77,6 @@ static void the_bump_allocator_compiles_for_every_architecture(void **unused)
     free(source);
 }
 
-static void a_newer_device_gets_ptx(void **unused)
-{
-    (void)unused;
-    assert_false(compile("__global__ void k() {}", 999, ".version"));
-}
-
 /* One line that somebody can read. */
 static void expect_refused(const char *source, unsigned architecture, const char *words)
 {
@@ -92,7 +91,7 @@ static void expect_refused(const char *source, unsigned architecture, const char
 static void what_cannot_be_compiled_is_told(void **unused)
 {
     (void)unused;
-    expect_refused("", 13, "does not know sm_13");
+    expect_refused("", 13, "invalid value for --gpu-architecture");
     expect_refused("__global__ void k()\n{ nonsense; }\n", 90, "tidepool.cu(2)");
     expect_refused("__global__ void k()\n{ nonsense; }\n", 90, "nonsense");
     tide_nvrtc_set("none");
@@ -105,16 +104,11 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_compile_for_every_architecture),
         cmocka_unit_test(the_bump_allocator_compiles_for_every_architecture),
-        cmocka_unit_test(a_newer_device_gets_ptx),
         cmocka_unit_test(what_cannot_be_compiled_is_told),
     };
-    char error[300];
-    tide_cuda_code made;
-    if (!tide_nvrtc_compile("", (tide_cuda_target){.architecture = 90}, &made, error,
-                            sizeof error)) {
-        printf("skipped: %s\n", error);
+    if (!is_known(90)) {
+        printf("skipped: there is no NVRTC\n");
         return SKIPPED;
     }
-    tide_os_free(made.code);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels that help with frames, run by an OpenCL device (PoCL will do) or, asked with `cuda`,
- * by a GPU, and compared byte by byte with what the host makes of the same frame: every built-in
- * type, odd sizes, unaligned parts, 1 to 300 of them. Bytes around each part must stay as they
- * were. */
+/* The kernels that help with frames, run by a GPU (asked with `cuda`) and compared byte by byte with
+ * what the host makes of the same frame: every built-in type, odd sizes, unaligned parts, 1 to 300 of
+ * them. Bytes around each part must stay as they were. And the bump allocator of kernels, by an
+ * OpenCL device (PoCL will do) as well. */
 #include "tests/device/opencl/bed.h"
 
 #include <dlfcn.h>
@@ -149,10 +149,10 @@ static uint64_t launches(void)
     return bed_info().launches;
 }
 
-/* So many launches, of at most 16 segments each, if none is empty. */
+/* So many launches, of at most 100 segments each, if none is empty. */
 static void expect_launches(uint64_t before, size_t segments)
 {
-    uint64_t made = launches() - before, most = (segments + 15) / 16;
+    uint64_t made = launches() - before, most = (segments + 99) / 100;
     assert_true(made > 0);
     assert_true(made <= most);
 }
@@ -316,22 +316,27 @@ static void *load_cuda(const char *source)
     const tide_cuda_target target = {(unsigned)(major * 10 + minor), (unsigned)version};
     if (!tide_nvrtc_compile(source, target, &made, error, sizeof error))
         fail_msg("%s", error);
-    void *module = gpu->methods->load(gpu, made.code, made.bytes, NULL);
+    void *module = gpu->methods->load(gpu, made.code);
     tide_os_free(made.code);
     return module;
 }
 
+static bool on_gpu(void)
+{
+    return gpu->dl.device_type == TIDE_DL_CUDA;
+}
+
+/* The CUDA module or the program of OpenCL with the kernel. */
 static void *load_take(void)
 {
-    bool cuda = gpu->dl.device_type == TIDE_DL_CUDA;
+    bool cuda = on_gpu();
     size_t room =
         strlen(tide_bump_source()) + sizeof opencl_words + sizeof cuda_words + sizeof take_source;
     char *source = malloc(room);
     assert_non_null(source);
     snprintf(source, room, "%s%s%s", tide_bump_source(), cuda ? cuda_words : opencl_words,
              take_source);
-    void *module =
-        cuda ? load_cuda(source) : gpu->methods->load(gpu, source, strlen(source), "-cl-std=CL1.2");
+    void *module = cuda ? load_cuda(source) : bed_program(source);
     free(source);
     if (module == NULL)
         fail_msg("%s", tide_error_message());
@@ -363,17 +368,28 @@ static void expect_taken(tide_pool *pool, const tide_bump *bump, const uint64_t 
     free(memory);
 }
 
-static tide_status try_takers(tide_pool *pool, void *kernel, size_t bytes, uint32_t most,
+static void launch_takers(void *module, void *bump, uint64_t *out, uint32_t most)
+{
+    uint32_t takers = TAKERS;
+    if (!on_gpu()) {
+        bed_launch(NULL, module, "take", TAKERS,
+                   (bed_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}}, 4);
+        return;
+    }
+    void *kernel = gpu->methods->kernel(gpu, module, "take");
+    assert_non_null(kernel);
+    expect_ok(gpu->methods->launch(gpu, NULL, kernel, TAKERS / 64, 64,
+                                   (void *[]){&bump, &out, &takers, &most}));
+}
+
+static tide_status try_takers(tide_pool *pool, void *module, size_t bytes, uint32_t most,
                               size_t refused, tide_bump_scope *scope)
 {
     static uint64_t places[TAKERS];
-    uint32_t takers = TAKERS;
     uint64_t *out = tide_acquire(pool, uint64_t, TAKERS);
     expect_ok(tide_bump_enter(pool, bytes, scope));
     void *bump = scope->bump;
-    expect_ok(gpu->methods->launch(
-        gpu, NULL, kernel, TAKERS / 64, 64,
-        (tide_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}}, 4));
+    launch_takers(module, bump, out, most);
     expect_ok(tide_download(pool, places, out, sizeof places));
     if (refused != SIZE_MAX)
         expect_taken(pool, bump, places, most, bytes, refused);
@@ -384,23 +400,24 @@ static void kernels_allocate(void **unused)
 {
     (void)unused;
     void *module = load_take();
-    void *kernel = gpu->methods->kernel(gpu, module, "take");
-    assert_non_null(kernel);
     tide_pool *pool = bed_pool(NULL);
     tide_bump_scope scope;
-    expect_ok(try_takers(pool, kernel, 1 << 20, 100, 0, &scope));
+    expect_ok(try_takers(pool, module, 1 << 20, 100, 0, &scope));
     assert_true(scope.asked > (TAKERS - IDLE) * 16 && scope.asked <= 1 << 20 && scope.refused == 0);
     size_t asked = scope.asked;
     expect_ok(
-        try_takers(pool, kernel, asked, 100, 0, &scope)); /* as much as that was just enough */
+        try_takers(pool, module, asked, 100, 0, &scope)); /* as much as that was just enough */
     assert_int_equal(tide_pool_depth(pool), 0);
-    expect_status(try_takers(pool, kernel, asked - 16, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
+    expect_status(try_takers(pool, module, asked - 16, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
     assert_true(scope.refused >= 1 && scope.asked == asked);
     assert_non_null(strstr(tide_error_message(), "were refused"));
-    expect_status(try_takers(pool, kernel, 64, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
+    expect_status(try_takers(pool, module, 64, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
     assert_true(scope.refused >= TAKERS - IDLE - 4);
     assert_int_equal(tide_pool_depth(pool), 0);
-    gpu->methods->unload(gpu, module);
+    if (on_gpu())
+        gpu->methods->unload(gpu, module);
+    else
+        bed_program_end(module);
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -458,6 +475,7 @@ static int on_cuda(const struct CMUnitTest *tests, size_t count)
 
 int main(int argc, char **argv)
 {
+    enum { FRAMES = 6 };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_come_with_the_first_frame),
         cmocka_unit_test(fills_are_exact),
@@ -465,11 +483,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(frames_are_packed_from_where_they_are),
         cmocka_unit_test(odd_types_are_filled_all_the_same),
         cmocka_unit_test(many_groups_find_their_parts),
-        cmocka_unit_test(kernels_allocate),
+        cmocka_unit_test(kernels_allocate), /* FRAMES tests are before this */
         cmocka_unit_test(scopes_of_the_allocator_are_scopes),
         cmocka_unit_test(expect_executed),
     };
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
         return on_cuda(tests, sizeof tests / sizeof *tests);
-    return BED_MAIN("kernels on OpenCL", tests);
+    return bed_main("kernels on OpenCL", argc, argv, tests + FRAMES, 2);
 }

@@ -15,28 +15,6 @@ typedef struct program {
     size_t bytes;
 } * program;
 
-int nvrtcVersion(int *major, int *minor);
-int nvrtcVersion(int *major, int *minor)
-{
-    *major = 13;
-    *minor = 0;
-    return 0;
-}
-
-int nvrtcGetNumSupportedArchs(int *count);
-int nvrtcGetNumSupportedArchs(int *count)
-{
-    *count = 1;
-    return 0;
-}
-
-int nvrtcGetSupportedArchs(int *all);
-int nvrtcGetSupportedArchs(int *all)
-{
-    *all = 90;
-    return 0;
-}
-
 int nvrtcCreateProgram(program *out, const char *source);
 int nvrtcCreateProgram(program *out, const char *source)
 {
@@ -102,21 +80,19 @@ int nvrtcCompileProgram(program of)
     return of->code != NULL ? 0 : COMPILATION;
 }
 
-#define CODE(kind)                                       \
-    int nvrtcGet##kind##Size(program of, size_t *bytes); \
-    int nvrtcGet##kind##Size(program of, size_t *bytes)  \
-    {                                                    \
-        *bytes = of->bytes;                              \
-        return 0;                                        \
-    }                                                    \
-    int nvrtcGet##kind(program of, char *out);           \
-    int nvrtcGet##kind(program of, char *out)            \
-    {                                                    \
-        memcpy(out, of->code, of->bytes);                \
-        return 0;                                        \
-    }
-CODE(PTX)
-CODE(CUBIN)
+int nvrtcGetCUBINSize(program of, size_t *bytes);
+int nvrtcGetCUBINSize(program of, size_t *bytes)
+{
+    *bytes = of->bytes;
+    return 0;
+}
+
+int nvrtcGetCUBIN(program of, char *out);
+int nvrtcGetCUBIN(program of, char *out)
+{
+    memcpy(out, of->code, of->bytes);
+    return 0;
+}
 
 int nvrtcGetProgramLogSize(program of, size_t *bytes);
 int nvrtcGetProgramLogSize(program of, size_t *bytes)

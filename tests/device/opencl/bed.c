@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bed.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 
 #include <tidepool/device.h>
@@ -13,7 +14,7 @@ enum { SKIPPED = 77, GROUP = 64 };
 tide_device *gpu;
 
 static int memory;
-static void *module, *add, *halves;
+static void *kernels; /* the program of the two below */
 
 static const char source[] =
     "__kernel void add(__global uint *to, __global const uint *from, ulong n, uint value,"
@@ -30,37 +31,92 @@ static const char source[] =
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-static void launch(void *stream, void *kernel, size_t n, const tide_argument *arguments,
-                   size_t count)
+void *bed_function(const char *name)
 {
-    expect_ok(gpu->methods->launch(gpu, stream, kernel, (n + GROUP - 1) / GROUP, GROUP, arguments,
-                                   count));
+    void *loader = dlopen("libOpenCL.so.1", RTLD_NOW);
+    assert_non_null(loader);
+    void *function = dlsym(loader, name);
+    assert_non_null(function);
+    return function;
+}
+
+void *bed_program(const char *text)
+{
+    void *(*create)(void *, uint32_t, const char **, const size_t *, int32_t *);
+    int32_t (*compile)(void *, uint32_t, void *const *, const char *, void *, void *);
+    int32_t error = 0;
+    void *const on = tide_opencl_of(gpu)->device;
+    *(void **)(void *)&create = bed_function("clCreateProgramWithSource");
+    *(void **)(void *)&compile = bed_function("clBuildProgram");
+    void *made = create(tide_device_context(gpu), 1, &text, NULL, &error);
+    assert_int_equal(error, 0);
+    assert_int_equal(compile(made, 1, &on, "", NULL, NULL), 0);
+    return made;
+}
+
+void bed_program_end(void *program)
+{
+    int32_t (*release)(void *);
+    *(void **)(void *)&release = bed_function("clReleaseProgram");
+    assert_int_equal(release(program), 0);
+}
+
+/* Shared memory is passed as it is, a number as the buffer that it stands for. */
+static void set_argument(void *kernel, uint32_t index, const bed_argument *argument)
+{
+    int32_t (*set)(void *, uint32_t, size_t, const void *);
+    int32_t (*set_shared)(void *, uint32_t, const void *);
+    *(void **)(void *)&set = bed_function("clSetKernelArg");
+    *(void **)(void *)&set_shared = bed_function("clSetKernelArgSVMPointer");
+    if (argument->bytes != 0) {
+        assert_int_equal(set(kernel, index, argument->bytes, argument->value), 0);
+        return;
+    }
+    size_t offset = 0;
+    const void *data = *(void *const *)argument->value;
+    void *buffer = gpu->methods->buffer(gpu, data, &offset);
+    assert_int_equal(offset, 0); /* a parameter is a whole slot */
+    assert_int_equal(buffer != NULL ? set(kernel, index, sizeof buffer, &buffer)
+                                    : set_shared(kernel, index, data),
+                     0);
+}
+
+/* The arguments of a launch belong to the driver's kernel: each launch has one of its own. */
+void bed_launch(void *stream, void *program, const char *name, size_t threads,
+                const bed_argument *arguments, uint32_t count)
+{
+    void *(*create)(void *, const char *, int32_t *);
+    int32_t (*release)(void *);
+    int32_t (*start)(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *,
+                     uint32_t, const void *, void *);
+    int32_t error = 0;
+    const size_t group = GROUP, all = (threads + GROUP - 1) / GROUP * GROUP;
+    *(void **)(void *)&create = bed_function("clCreateKernel");
+    *(void **)(void *)&release = bed_function("clReleaseKernel");
+    *(void **)(void *)&start = bed_function("clEnqueueNDRangeKernel");
+    void *kernel = create(program, name, &error);
+    assert_int_equal(error, 0);
+    for (uint32_t i = 0; i < count; i++)
+        set_argument(kernel, i, &arguments[i]);
+    assert_int_equal(start(tide_opencl_queue(tide_opencl_of(gpu), stream), kernel, 1, NULL, &all,
+                           &group, 0, NULL, NULL),
+                     0);
+    assert_int_equal(release(kernel), 0);
 }
 
 void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t value, uint32_t rounds)
 {
     uint64_t elements = n;
-    launch(stream, add, n,
-           (tide_argument[]){{&to, 0}, {&from, 0}, {&elements, 8}, {&value, 4}, {&rounds, 4}}, 5);
+    bed_launch(stream, kernels, "add", n,
+               (bed_argument[]){{&to, 0}, {&from, 0}, {&elements, 8}, {&value, 4}, {&rounds, 4}},
+               5);
 }
 
 void launch_halves(void *stream, void *to, const void *from, size_t n, float value)
 {
     uint64_t elements = n;
-    launch(stream, halves, n, (tide_argument[]){{&to, 0}, {&from, 0}, {&elements, 8}, {&value, 4}},
-           4);
-}
-
-static void build(void)
-{
-    module = gpu->methods->load(gpu, source, sizeof source - 1, "");
-    if (module == NULL)
-        fprintf(stderr, "%s\n", tide_error_message());
-    assert_non_null(module);
-    add = gpu->methods->kernel(gpu, module, "add");
-    halves = gpu->methods->kernel(gpu, module, "halves");
-    assert_non_null(add);
-    assert_non_null(halves);
+    bed_launch(stream, kernels, "halves", n,
+               (bed_argument[]){{&to, 0}, {&from, 0}, {&elements, 8}, {&value, 4}}, 4);
 }
 
 /* ---- data ---------------------------------------------------------------------------------- */
@@ -156,9 +212,9 @@ int bed_main(const char *group, int count, char **arguments, const struct CMUnit
     }
     memory = tide_opencl_of(gpu)->memory;
     forms_of_the_host = false;
-    build();
+    kernels = bed_program(source);
     int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
-    gpu->methods->unload(gpu, module);
+    bed_program_end(kernels);
     if (failed == 0 && tide_device_close(gpu) != TIDE_OK) {
         fprintf(stderr, "%s\n", tide_error_message());
         return 1;

@@ -33,6 +33,19 @@ void fill_by_upload(tide_pool *pool, void *array, size_t n, uint32_t seed);
 void expect_words(tide_pool *pool, const void *array, size_t n, uint32_t seed);
 uint32_t *words_made(size_t n, uint32_t seed);
 
+/* A function of the ICD loader. */
+void *bed_function(const char *name);
+
+/* A program of OpenCL C, and a launch of one of its kernels on a stream. */
+typedef struct bed_argument {
+    const void *value;
+    size_t bytes; /* 0: `value` points to a pointer into the device's memory */
+} bed_argument;
+void *bed_program(const char *text);
+void bed_program_end(void *program);
+void bed_launch(void *stream, void *program, const char *name, size_t threads,
+                const bed_argument *arguments, uint32_t count);
+
 /* Launches, on a stream, of the test's own kernels:
  *   add    to[i] = from[i] + value, after `rounds` of idle work
  *   halves to[i] = from[i] + value in 16-bit floats, computed in 32 bits */

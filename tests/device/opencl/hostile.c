@@ -2,8 +2,6 @@
 /* Programs that mix two devices, or contexts, or want more memory than there is. */
 #include "bed.h"
 
-#include <dlfcn.h>
-
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 
@@ -33,15 +31,6 @@ static void an_array_of_another_device_is_refused(void **unused)
 
 /* ---- a queue of another context -------------------------------------------------------------- */
 
-static void *loaded(const char *name)
-{
-    void *loader = dlopen("libOpenCL.so.1", RTLD_NOW);
-    assert_non_null(loader);
-    void *function = dlsym(loader, name);
-    assert_non_null(function);
-    return function;
-}
-
 /* Of a context of its own for the same device, as a second library in the process would have. */
 static void *foreign_queue(void)
 {
@@ -49,8 +38,8 @@ static void *foreign_queue(void)
     int32_t (*release)(void *);
     int32_t error = 0;
     void *const device = tide_opencl_of(gpu)->device;
-    *(void **)(void *)&create = loaded("clCreateContext");
-    *(void **)(void *)&release = loaded("clReleaseContext");
+    *(void **)(void *)&create = bed_function("clCreateContext");
+    *(void **)(void *)&release = bed_function("clReleaseContext");
     void *context = create(NULL, 1, &device, NULL, NULL, &error);
     assert_int_equal(error, 0);
     void *queue = tide_opencl.clCreateCommandQueueWithProperties(context, device, NULL, &error);
