@@ -221,12 +221,6 @@ TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts
  * such kernels, the driver's fills do it. */
 TIDE_API tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t count);
 
-/* Writes a 64-bit hash of each part's content to `hashes`, with room for `count`, the same on every
- * device. The host computes it, of copies in pieces; the call waits for the result. Bits beyond the
- * end do not count. It finds accidents, not intent. */
-TIDE_API tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count,
-                                     uint64_t *hashes);
-
 TIDE_END_DECLS
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash of bytes and of elements, by the host. Every device's hash must agree with this one. */
+/* The hash of bytes. */
 #include "runtime/base/hash.h"
 
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/type.h"
 
 /* MurmurHash3's last step: each bit of x changes about half of the result's bits. */
 static uint64_t hash_mix(uint64_t x)
@@ -56,26 +55,4 @@ uint64_t tide_hash_bytes(const void *data, size_t bytes)
     tide_hash hash = {0};
     tide_hash_more(&hash, data, bytes);
     return tide_hash_end(&hash);
-}
-
-/* The last word is masked, for its bits beyond the end count as 0. */
-static uint64_t hash_bits(const uint64_t *words, size_t n)
-{
-    tide_hash hash = {0};
-    tide_hash_more(&hash, words, n / 64 * sizeof *words);
-    if (n % 64 != 0)
-        tide_hash_more(&hash, &(uint64_t){words[n / 64] & tide_hash_mask(n)}, sizeof *words);
-    return tide_hash_end(&hash);
-}
-
-uint64_t tide_hash_elements(const void *data, tide_type type, size_t n)
-{
-    if (type == TIDE_BIT)
-        return hash_bits(data, n);
-    tide_assert(tide_type_facts_of(type) != NULL);
-    size_t bytes = 0;
-    bool fits = tide_type_bytes(tide_type_facts_of(type), n, &bytes);
-    tide_assert(fits);
-    (void)fits;
-    return tide_hash_bytes(data, bytes);
 }

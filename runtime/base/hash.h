@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A 64-bit hash of content that any number of threads can compute in any order, so that hosts and
- * devices agree. It finds differences that happen, not those that somebody makes on purpose.
+/* A 64-bit hash of content. It finds differences that happen, not those that somebody makes on
+ * purpose.
  *
  *   mix(x)  = x ^= x >> 33; x *= 0xFF51AFD7ED558CCD; x ^= x >> 33; x *= 0xC4CEB9FE1A85EC53;
  *             x ^= x >> 33                          (MurmurHash3's last step, by Austin Appleby)
@@ -9,12 +9,11 @@
  *   sum     = Σ mix(word i + (i + 1) · step), i < ceil(bytes / 8), modulo 2^64
  *   hash    = mix(sum + bytes · step)
  *
- * The sum is of any order; the position is part of each term, so exchanged words are noticed. Of an
- * array of bits the bytes are those of its whole words; bits beyond its end count as 0. */
+ * The position is part of each term, so exchanged words are noticed. */
 #ifndef TIDEPOOL_RUNTIME_BASE_HASH_H
 #define TIDEPOOL_RUNTIME_BASE_HASH_H
 
-#include <tidepool/type.h>
+#include <tidepool/inline/config.h>
 
 #define TIDE_HASH_STEP UINT64_C(0x9E3779B97F4A7C15)
 
@@ -34,8 +33,5 @@ static inline uint64_t tide_hash_mask(size_t n)
 {
     return n % 64 != 0 ? ((uint64_t)1 << n % 64) - 1 : UINT64_MAX;
 }
-
-/* The hash of n elements of a type. */
-uint64_t tide_hash_elements(const void *data, tide_type type, size_t n);
 
 #endif

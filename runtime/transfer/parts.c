@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole frames: all parts copied in one transfer, filled in one launch; or hashed.
+/* Whole frames: all parts copied in one transfer, or filled in one launch.
  *
  * For one transfer the parts lie packed in a block on the device, itself an array of the pool for
  * as long as the call takes. Kernels for frames pack and unpack it in one launch; where there are
@@ -13,7 +13,6 @@
 #include "runtime/array/fill.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/streams.h"
 #include "runtime/scope/mark.h"
@@ -21,9 +20,8 @@
 #include "runtime/transfer/frame_help.h"
 #include "runtime/transfer/pinned_ring.h"
 
-enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20, HASH_PIECE = 256 << 10 }; /* bytes */
+enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20 }; /* bytes */
 
-_Static_assert(HASH_PIECE % sizeof(uint64_t) == 0, "pieces that are hashed are of whole words");
 _Static_assert(PACK_MAX % PACK_ALIGN == 0, "a part that ends within the limit is padded within it");
 _Static_assert(sizeof(tide_piece) + sizeof(size_t) <= sizeof(tide_part),
                "bytes for as many pieces as there are parts in memory do not overflow");
@@ -275,63 +273,4 @@ tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t coun
         TIDE_FORWARD(
             tide_fill_elements(pool, parts[i].data, parts[i].type, parts[i].count, parts[i].host));
     return TIDE_OK;
-}
-
-/* ---- hash ----------------------------------------------------------------------------------- */
-
-/* By the host, piece by piece. The last word of bits is a piece of its own, since part of it does
- * not count. */
-static tide_status parts_hash_downloaded(tide_pool *pool, const tide_part *part, char *buffer,
-                                         uint64_t *hash)
-{
-    tide_hash sum = {0};
-    size_t bytes = parts_bytes_of(part), n;
-    bool masked = part->type == TIDE_BIT && part->count % 64 != 0;
-    size_t plain = masked ? bytes - sizeof(uint64_t) : bytes;
-    tide_assert(plain <= bytes);
-    for (size_t at = 0; at < plain; at += n) {
-        n = plain - at < HASH_PIECE ? plain - at : HASH_PIECE;
-        TIDE_FORWARD(tide_download(pool, buffer, (char *)part->data + at, n));
-        tide_hash_more(&sum, buffer, n);
-    }
-    if (masked) {
-        uint64_t word;
-        TIDE_FORWARD(tide_download(pool, &word, (char *)part->data + plain, sizeof word));
-        word &= tide_hash_mask(part->count);
-        tide_hash_more(&sum, &word, sizeof word);
-    }
-    tide_assert(sum.bytes == bytes);
-    *hash = tide_hash_end(&sum);
-    return TIDE_OK;
-}
-
-static tide_status parts_hash_each(tide_pool *pool, const tide_part *parts, size_t count,
-                                   uint64_t *hashes, const char *call)
-{
-    char *buffer = tide_os_resize(NULL, HASH_PIECE);
-    if (buffer == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no %d bytes to hash pool '%s' in", HASH_PIECE,
-                         pool->core->name);
-    tide_status status = TIDE_OK;
-    for (size_t i = 0; i < count && status == TIDE_OK; i++)
-        status = parts_hash_downloaded(pool, &parts[i], buffer, &hashes[i]);
-    tide_os_free(buffer);
-    return status;
-}
-
-tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count, uint64_t *hashes)
-{
-    const char *call = "tide_hash_frame";
-    TIDE_FORWARD(parts_check(pool, parts, count, false, call));
-    if (count != 0 && hashes == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
-    if (count == 0)
-        return TIDE_OK;
-    if (pool->core->device->host) {
-        for (size_t i = 0; i < count; i++)
-            hashes[i] = tide_hash_elements(parts[i].data, parts[i].type, parts[i].count);
-        return TIDE_OK;
-    }
-    TIDE_FORWARD(tide_ring_admit(pool, call));
-    return parts_hash_each(pool, parts, count, hashes, call);
 }

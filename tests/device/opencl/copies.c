@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of arrays and frames, fills and hashes, against the host. */
+/* Copies of arrays and frames, and fills, against the host. */
 #include <tidepool/device.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
 #include "bed.h"
 
-#include "runtime/base/hash.h"
 #include "runtime/transfer/frame_help.h"
 
 enum { STAGING = 4 }; /* KiB of a chunk: the ring turns often */
@@ -173,62 +172,29 @@ static void frames_go_up_and_down(void **unused)
     }
 }
 
-static void fills_and_hashes_are_the_hosts(void **unused)
+static void fills_are_the_hosts(void **unused)
 {
     (void)unused;
     for (size_t scale = 1; scale < 700; scale *= 25) {
         tide_pool *pools[2] = {small_pool(), tide_pool_create(NULL)};
-        uint64_t hashes[2][PARTS];
+        tide_part parts[2][PARTS];
         static const unsigned char value[16] = {1, 2,  3,  4,  5,  6,  7,  8,
                                                 9, 10, 11, 12, 13, 14, 15, 16};
         for (int p = 0; p < 2; p++) {
-            tide_part parts[PARTS];
-            frame_of(pools[p], parts, scale);
+            frame_of(pools[p], parts[p], scale);
             for (size_t i = 0; i < PARTS; i++)
-                parts[i].host = i % 3 == 1 ? NULL : (void *)(uintptr_t)value;
-            expect_ok(tide_fill_frame(pools[p], parts, PARTS));
-            expect_ok(tide_hash_frame(pools[p], parts, PARTS, hashes[p]));
+                parts[p][i].host = i % 3 == 1 ? NULL : (void *)(uintptr_t)value;
+            expect_ok(tide_fill_frame(pools[p], parts[p], PARTS));
         }
-        assert_memory_equal(hashes[0], hashes[1], sizeof hashes[0]);
+        give_host(parts[0], 1);
+        expect_ok(tide_download_frame(pools[0], parts[0], PARTS));
+        for (size_t i = 0; i < PARTS; i++)
+            assert_memory_equal(parts[0][i].host, parts[1][i].data, bytes_of(&parts[1][i]));
+        take_host(parts[0]);
         expect_ok(tide_pool_reset(pools[1]));
         expect_ok(tide_pool_destroy(pools[1]));
         end_pool(pools[0]);
     }
-}
-
-/* Every difference is seen: of one byte, of the order, of the length, not of bits beyond the end.
- */
-static void hashes_tell_contents_apart(void **unused)
-{
-    (void)unused;
-    enum { WORDS = 100 };
-    tide_pool *pool = small_pool();
-    uint64_t words[WORDS], hash, again, *array = tide_acquire(pool, uint64_t, WORDS);
-    fill_bytes(words, sizeof words, 5);
-    expect_ok(tide_upload(pool, array, words, sizeof words));
-    tide_part part = {.data = array, .type = TIDE_U64, .count = WORDS};
-    expect_ok(tide_hash_frame(pool, &part, 1, &hash));
-    assert_true(hash == tide_hash_bytes(words, sizeof words));
-    for (size_t i = 0; i < sizeof words; i += 37) {
-        ((unsigned char *)words)[i] ^= 0x10;
-        expect_ok(tide_upload(pool, array, words, sizeof words));
-        expect_ok(tide_hash_frame(pool, &part, 1, &again));
-        assert_true(again != hash && again == tide_hash_bytes(words, sizeof words));
-        hash = again;
-    }
-    uint64_t swapped[WORDS];
-    memcpy(swapped, words, sizeof words);
-    swapped[3] = words[4];
-    swapped[4] = words[3];
-    assert_true(tide_hash_bytes(swapped, sizeof words) != hash);
-    assert_true(tide_hash_bytes(words, sizeof words - 1) != hash);
-    tide_part bits = {.data = array, .type = TIDE_BIT, .count = 70};
-    expect_ok(tide_hash_frame(pool, &bits, 1, &hash));
-    words[1] ^= (uint64_t)1 << 6; /* bit 70: not one of them */
-    expect_ok(tide_upload(pool, array, words, sizeof words));
-    expect_ok(tide_hash_frame(pool, &bits, 1, &again));
-    assert_true(hash == again && hash == tide_hash_elements(words, TIDE_BIT, 70));
-    end_pool(pool);
 }
 
 /* ---- helpers --------------------------------------------------------------------------------- */
@@ -260,7 +226,6 @@ static void helpers_are_asked_first(void **unused)
     tide_frame_result (*before)(const tide_frame_work *) = tide_frame_help;
     tide_pool *pool = small_pool();
     tide_part parts[PARTS];
-    uint64_t hashes[PARTS];
     frame_of(pool, parts, 1);
     give_host(parts, 3);
     tide_frame_help = stand_in;
@@ -279,8 +244,6 @@ static void helpers_are_asked_first(void **unused)
     expect_status(tide_upload_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
     expect_status(tide_fill_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
     assert_int_equal(tide_pool_depth(pool), 0);
-    expect_ok(tide_hash_frame(pool, parts, 1, hashes));
-    assert_true(hashes[0] == tide_hash_bytes(parts[0].host, bytes_of(&parts[0])));
     tide_frame_help = before;
     take_host(parts);
     end_pool(pool);
@@ -291,16 +254,15 @@ static void bad_frames_are_refused(void **unused)
     (void)unused;
     tide_pool *pool = small_pool();
     uint32_t *array = tide_acquire(pool, uint32_t, 10);
-    uint64_t hash;
-    tide_part good = {.data = array, .host = &hash, .type = TIDE_U32, .count = 2}, bad = good;
+    uint64_t word;
+    tide_part good = {.data = array, .host = &word, .type = TIDE_U32, .count = 2}, bad = good;
     expect_status(tide_upload_frame(pool, NULL, 1), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_hash_frame(pool, &good, 1, NULL), TIDE_ERROR_ARGUMENT);
     bad.type = 60000;
     expect_status(tide_fill_frame(pool, &bad, 1), TIDE_ERROR_TYPE);
     bad = good, bad.host = NULL;
     expect_status(tide_upload_frame(pool, (tide_part[]){good, bad}, 2), TIDE_ERROR_ARGUMENT);
     bad = good, bad.data = NULL;
-    expect_status(tide_hash_frame(pool, &bad, 1, &hash), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_upload_frame(pool, &bad, 1), TIDE_ERROR_ARGUMENT);
     bad = good, bad.count = SIZE_MAX / 2;
     expect_status(tide_download_frame(pool, &bad, 1), TIDE_ERROR_SIZE);
     expect_ok(tide_upload_frame(pool, NULL, 0));
@@ -316,8 +278,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bad_copies_are_refused),
         cmocka_unit_test(a_download_comes_after_declared_queues),
         cmocka_unit_test(frames_go_up_and_down),
-        cmocka_unit_test(fills_and_hashes_are_the_hosts),
-        cmocka_unit_test(hashes_tell_contents_apart),
+        cmocka_unit_test(fills_are_the_hosts),
         cmocka_unit_test(helpers_are_asked_first),
         cmocka_unit_test(bad_frames_are_refused),
     };

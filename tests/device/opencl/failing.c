@@ -34,7 +34,6 @@ static bool fail_nth(size_t bytes)
 static bool use_everything(tide_pool *pool)
 {
     uint32_t words[300] = {0};
-    uint64_t hashes[2];
     TIDE_SCOPE_TYPES(pool, uint32_t);
     uint32_t *a = tide_acquire(pool, uint32_t, 300), *b = tide_zeros(pool, uint32_t, 300);
     if (a == NULL || b == NULL)
@@ -44,7 +43,6 @@ static bool use_everything(tide_pool *pool)
     return tide_upload(pool, a, words, sizeof words) == TIDE_OK &&
            tide_upload_frame(pool, parts, 2) == TIDE_OK &&
            tide_download_frame(pool, parts, 2) == TIDE_OK &&
-           tide_hash_frame(pool, parts, 2, hashes) == TIDE_OK && hashes[0] == hashes[1] &&
            tide_array_acquire(pool, TIDE_F32, 1, &shape) != NULL;
 }
 
