@@ -46,7 +46,8 @@ USE = figure("USE", 9, "use_ns", duration, "-")
 LISTS = {
     "sites": [figure("ID", 4, "id"), name("NAME", NAME, "name"), name("KIND", 8, "kind"), TIER,
               figure("USES", 8, "uses", amount), USE, figure("MISSES", 8, "misses"),
-              Column("TYPES", -39, lambda s: f"{words(items(s, 'types'), 39):<16}"), name("WHY", 79, "reason")],
+              Column("TYPES", -39, lambda s: f"{words(items(s, 'types'), 39):<16}"),
+              Column("WHY", -79, lambda s: "pinned" if member(s, "pinned") is True else text(s, "reason"))],
     "pools": [figure("ID", 4, "id"), name("NAME", 16, "name"), name("THREAD", 15, "thread_name"), name("DEVICE", 8, "device"),
               figure("HELD", 10, "held_bytes", size), figure("LIVE", 10, "live_bytes", size),
               figure("PEAK", 10, "peak_bytes", size),
@@ -93,7 +94,7 @@ def tunable_rows(facts: Facts) -> list[dict[str, Any]]:
     for tunable in objects(facts, "tunables"):
         if "value" in tunable:
             value, low, high = (f"{number(tunable, key):.0f}" for key in ("value", "low", "high"))
-            rows.append({"tunable": text(tunable, "name"), "key": "", "uses": 0, "name": f"{value} of {low} to {high}"})
+            rows.append({"tunable": text(tunable, "name"), "key": "", "uses": 0, "name": f"{value} ({low} to {high})"})
         for row in objects(tunable, "rows"):
             state = "pinned" if row.get("pinned") is True else "chosen" if row.get("settled") is True else "ahead"
             rows += [{**one, "tunable": text(tunable, "name"), "key": count(row, "key"),
