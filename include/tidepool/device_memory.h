@@ -58,7 +58,7 @@ typedef struct tide_device_memory {
 } tide_device_memory;
 
 /* The pool's handle is valid until the device is closed, and is not to be destroyed. For the host
- * and for OpenCL only the first numbers are there; those of the host are 0 (tide_limit_stats). */
+ * and for OpenCL only the first numbers are there; the host's are the process's (tide_limit_stats). */
 TIDE_API tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *out);
 
 /* Gives what the driver keeps beyond `keep_bytes`, and nobody uses, back to the system; waits for

@@ -355,7 +355,7 @@ static void background_come_back(void)
 {
     bool left = background.left;
     background.left = false;
-    if (left && (background.ordered || tide_buffers_age_quietly(0)))
+    if (left && (background.ordered || tide_buffers_age(0, true)))
         (void)background_start(background.ordered);
     else if (left)
         (void)tide_round_leave();

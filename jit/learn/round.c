@@ -225,7 +225,7 @@ tide_round_rest tide_round_run_in_background(uint64_t rounds)
     if (tide_round_is_over())
         return TIDE_ROUND_IDLE;
     round_request_memory_after(rounds);
-    bool waits = tide_buffers_age_quietly(rounds) || tide_setting_get(TIDE_SETTING_auto_trim) != 0;
+    bool waits = tide_buffers_age(rounds, true) || tide_setting_get(TIDE_SETTING_auto_trim) != 0;
     if (!tide_round_lock_within(0))
         return TIDE_ROUND_BUSY;
     bool pending = round_do(0, rounds);
@@ -254,7 +254,7 @@ bool tide_round_leave(void)
 static void round_serve_program(void)
 {
     tide_assert(!tide_lock_held_any());
-    tide_buffers_tick(1);
+    (void)tide_buffers_age(1, false);
     (void)tide_event_deliver();
 }
 

@@ -28,8 +28,9 @@ TIDE_INLINE bool buffer_take_quick(tide_buffers *buffers, size_t bytes, size_t b
     return true;
 }
 
-tide_buffer tide_buffer_hand_out(tide_buffers *buffers, uint32_t slot, const tide_want *want,
-                                 bool hit)
+/* The buffer is this thread's alone, and becomes live. */
+static tide_buffer buffer_hand_out(tide_buffers *buffers, uint32_t slot, const tide_want *want,
+                                   bool hit)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(record->key == want->key &&
@@ -52,8 +53,7 @@ tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *w
         want->key == buffers->key && buffer_take_quick(buffers, want->bytes, want->bucket, &slot);
     if (!*hit)
         slot = tide_depot_acquire(buffers, want, hit);
-    return slot != TIDE_NO_RECORD ? tide_buffer_hand_out(buffers, slot, want, *hit)
-                                  : tide_buffer_none;
+    return slot != TIDE_NO_RECORD ? buffer_hand_out(buffers, slot, want, *hit) : tide_buffer_none;
 }
 
 static TIDE_COLD tide_buffer buffer_refuse_size(const tide_buffers *buffers, size_t bytes,
@@ -138,6 +138,28 @@ tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t bytes, voi
         return buffer_acquire_sized(buffers, bytes, pointer);
     tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffer_acquire_pointer", "the pointer is NULL");
     return tide_buffer_none;
+}
+
+tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t count,
+                                     tide_buffer *out)
+{
+    const char *call = "tide_buffer_acquire_many";
+    tide_want want;
+    bool hit;
+    if (out == NULL && count > 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    bool known = tide_buffer_want_own(buffers, bytes, call, &want);
+    for (size_t done = 0; known && done < count; done++) {
+        out[done] = tide_buffer_acquire_wanted(buffers, &want, &hit);
+        known = out[done].generation != 0;
+        if (!known)
+            (void)tide_buffer_release_many(buffers, out, done);
+    }
+    if (known)
+        return TIDE_OK;
+    for (size_t i = 0; i < count; i++)
+        out[i] = tide_buffer_none;
+    return tide_error_status();
 }
 
 TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, uint32_t flags,

@@ -370,27 +370,25 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
 
 /* ---- age ------------------------------------------------------------------------------------ */
 
+typedef struct buffers_aging {
+    bool quietly, cached;
+} buffers_aging;
+
 static void buffers_trim_aged(tide_buffers *buffers, void *user)
 {
-    (void)user;
-    tide_depot_age(buffers);
+    buffers_aging *aging = user;
+    bool quiet = tide_buffers_age_themselves(buffers);
+    if (quiet || !aging->quietly)
+        tide_depot_age(buffers);
+    aging->cached |= quiet && __atomic_load_n(&buffers->watched, __ATOMIC_RELAXED);
 }
 
-static void buffers_trim_aged_quietly(tide_buffers *buffers, void *user)
+bool tide_buffers_age(uint64_t rounds, bool quietly)
 {
-    bool *cached = user;
-    if (!tide_buffers_age_themselves(buffers))
-        return;
-    tide_depot_age(buffers);
-    *cached |= __atomic_load_n(&buffers->watched, __ATOMIC_RELAXED);
-}
-
-bool tide_buffers_age_quietly(uint64_t rounds)
-{
-    bool cached = false;
-    tide_buffers_advance(rounds);
-    tide_buffers_visit(buffers_trim_aged_quietly, &cached);
-    return cached;
+    buffers_aging aging = {.quietly = quietly};
+    __atomic_fetch_add(&tide_buffers_ticks, rounds, __ATOMIC_RELAXED);
+    tide_buffers_visit(buffers_trim_aged, &aging);
+    return aging.cached;
 }
 
 static void buffers_trim_quietly(tide_buffers *buffers, void *user)
@@ -403,17 +401,6 @@ static void buffers_trim_quietly(tide_buffers *buffers, void *user)
 void tide_buffers_trim_quietly(void)
 {
     tide_buffers_visit(buffers_trim_quietly, NULL);
-}
-
-void tide_buffers_age(void)
-{
-    tide_buffers_visit(buffers_trim_aged, NULL);
-}
-
-void tide_buffers_tick(uint64_t rounds)
-{
-    tide_buffers_advance(rounds);
-    tide_buffers_age();
 }
 
 tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)

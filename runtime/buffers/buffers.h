@@ -11,21 +11,14 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call);
 void tide_buffers_hold_again(tide_buffers *buffers);
 void tide_buffers_drop(tide_buffers *buffers);
 
-/* So many rounds have passed (0: none). What is too old goes, of instances that need neither the program nor
- * a driver for that: those of the host without a hook. This calls neither, so the background thread
- * may call it. Returns whether something is cached that will go so. */
-bool tide_buffers_age_quietly(uint64_t rounds);
+/* So many rounds have passed (0: none). What is too old goes, with nothing locked. `quietly`: only of
+ * instances that need neither the program nor a driver for that, those of the host without a hook, so
+ * that the background thread may call it. (An instance that is in use does it for itself when its
+ * depot is needed.) Returns whether something is cached that will go quietly. */
+bool tide_buffers_age(uint64_t rounds, bool quietly);
 
 /* All that is cached goes, of the same instances. */
 void tide_buffers_trim_quietly(void);
-
-/* What is too old goes, of all instances: hooks are called, and drivers asked. By a thread of the
- * program (tide_step), with nothing locked. An instance that is in use does so for itself when its
- * depot is needed. */
-void tide_buffers_age(void);
-
-/* Both. By a thread of the program. */
-void tide_buffers_tick(uint64_t rounds);
 
 /* Registers what is done around fork. While the library is attached. */
 void tide_buffers_prepare(void);

@@ -61,14 +61,6 @@ static tide_status release_give_up(tide_buffers *buffers, tide_buffer_record *re
     return TIDE_OK;
 }
 
-static void release_give_up_on(tide_buffers *buffers, tide_buffer handle, void *stream)
-{
-    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    tide_status status = release_give_up(buffers, record, handle, stream, "give up");
-    tide_assert(status == TIDE_OK); /* nobody else has had the handle */
-    (void)status;
-}
-
 /* May the memory go on the stream? Where no stream gives it back it goes at once, so the host waits
  * for what the buffer was used for before. False: it cannot, since the stream is captured. */
 static bool release_may_go(const tide_buffers *buffers, unsigned key, void *stream)
@@ -77,24 +69,16 @@ static bool release_may_go(const tide_buffers *buffers, unsigned key, void *stre
            tide_device_stream_over(buffers->device, stream);
 }
 
-static void release_end(tide_buffers *buffers, tide_buffer handle, void *stream)
-{
-    const tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    tide_assert(tide_handle_live(record));
-    if (release_may_go(buffers, record->key, stream)) /* else it stays live for good */
-        release_give_up_on(buffers, handle, stream);
-}
-
-void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
-{
-    release_end(buffers, handle, buffers->stream);
-}
-
+/* Where it may not go it stays live for good. Nobody else has the handle. */
 void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stream)
 {
     tide_status status = tide_buffer_release_on(buffers, handle, stream);
-    if (TIDE_UNLIKELY(status != TIDE_OK && status != TIDE_ERROR_STALE))
-        release_end(buffers, handle, stream);
+    if (TIDE_LIKELY(status == TIDE_OK || status == TIDE_ERROR_STALE))
+        return;
+    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
+    tide_assert(tide_handle_live(record));
+    if (release_may_go(buffers, record->key, stream))
+        (void)release_give_up(buffers, record, handle, stream, "give up");
 }
 
 /* A release that may have to leave a mark in the stream. What can be refused is, before
@@ -124,8 +108,10 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
     return TIDE_OK;
 }
 
-tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, const char *call)
+/* Into a cell, to the depot, or refused. */
+static __attribute__((noinline)) tide_status release_any(tide_buffers *buffers, tide_buffer buffer)
 {
+    const char *call = "tide_buffer_release";
     tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
     if (TIDE_UNLIKELY(record == NULL))
         return tide_error_status();
@@ -167,18 +153,6 @@ TIDE_INLINE bool release_quick(tide_buffers *buffers, tide_magazine *magazine, t
     return true;
 }
 
-size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles, size_t count)
-{
-    tide_magazine *magazine = tide_magazine_known(buffers);
-    size_t done = 0;
-    if (magazine == NULL || !tide_magazine_enter(buffers, magazine))
-        return 0;
-    while (done < count && release_quick(buffers, magazine, handles[done]))
-        done++;
-    tide_magazine_leave(magazine);
-    return done;
-}
-
 tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
 {
     tide_magazine *magazine = TIDE_LIKELY(buffers != NULL) ? tide_magazine_known(buffers) : NULL;
@@ -188,14 +162,27 @@ tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
         if (TIDE_LIKELY(done))
             return TIDE_OK;
     }
-    return tide_buffer_release_any(buffers, buffer, "tide_buffer_release");
+    return release_any(buffers, buffer);
+}
+
+tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_buffer *handles,
+                                     size_t count)
+{
+    if (buffers == NULL || (handles == NULL && count > 0))
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffer_release_many", "the %s NULL",
+                         buffers == NULL ? "buffers are" : "handles are");
+    tide_status refused = TIDE_OK;
+    for (size_t i = 0; i < count; i++)
+        if (tide_buffer_release(buffers, handles[i]) != TIDE_OK)
+            refused = tide_error_status();
+    return refused;
 }
 
 tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer, void *stream)
 {
     const char *call = "tide_buffer_release_on";
-    if (stream == NULL && tide_buffer_release_run(buffers, &buffer, 1) == 1)
-        return TIDE_OK; /* a quick instance is of the host, whose only stream that is */
+    if (buffers != NULL && buffers->quick && stream == NULL)
+        return tide_buffer_release(buffers, buffer); /* of the host, whose only stream that is */
     tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
     if (record == NULL)
         return tide_error_status();

@@ -48,7 +48,7 @@ tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t bytes)
     tide_status status = tide_error_status();
     char why[128];
     snprintf(why, sizeof why, "%s", tide_error_message());
-    tide_buffer_give_up(buffers, b);
+    tide_buffer_give_back(buffers, b, buffers->stream);
     tide_fail(status, call, "%s", why);
     return tide_buffer_none;
 }

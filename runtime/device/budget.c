@@ -14,15 +14,18 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/device/deferred.h"
+#include "runtime/device/group.h"
 #include "runtime/device/limit.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
 
 static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
 
+/* All memory of the host, but not what the program gave to a pool; of a device what is its own. */
 static bool budget_counts(const tide_device *device, int memory)
 {
-    return (memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_IPC) && !device->host;
+    bool own = memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_IPC;
+    return device == &tide_device_host || (own && !device->host);
 }
 
 /* ---- counting ----------------------------------------------------------------------------- */
@@ -35,23 +38,41 @@ static void budget_raise_peak(tide_device *device, size_t held)
     }
 }
 
+/* SIZE_MAX: there is no limit. */
+static size_t budget_most(const tide_device *device)
+{
+    if (device == &tide_device_host)
+        return tide_limit_most();
+    size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
+    return limit != 0 ? limit : SIZE_MAX;
+}
+
+/* Of so many bytes more, those that the limit leaves no room for. */
+static size_t budget_beyond(size_t held, size_t bytes, size_t most)
+{
+    size_t room = held < most ? most - held : 0;
+    return bytes > room ? bytes - room : 0;
+}
+
 /* `now`: held with these bytes. */
 static bool budget_take(tide_device *device, size_t bytes, size_t *now)
 {
-    size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
-    size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
+    size_t most = budget_most(device), held = tide_budget_held(device);
     do {
-        if (limit != 0 && (held > limit || bytes > limit - held)) {
+        if (budget_beyond(held, bytes, most) != 0) {
             tide_device_count(&device->refused);
             return false;
         }
     } while (!__atomic_compare_exchange_n(&device->held, &held, held + bytes, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    tide_assert(bytes <= SIZE_MAX - held);
+    if (device == &tide_device_host)
+        tide_group_note_taken(bytes);
     *now = held + bytes;
     return true;
 }
 
-static void budget_give(tide_device *device, size_t bytes)
+void tide_budget_give(tide_device *device, size_t bytes)
 {
     size_t before = __atomic_fetch_sub(&device->held, bytes, __ATOMIC_RELAXED);
     tide_assert(before >= bytes); /* each byte was taken before */
@@ -70,7 +91,7 @@ tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, 
     if (status == TIDE_OK)
         budget_raise_peak(device, now);
     else
-        budget_give(device, bytes);
+        tide_budget_give(device, bytes);
     return status;
 }
 
@@ -79,7 +100,7 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
     TIDE_RINGS_CALL(gave, data);
     device->methods->release(device, stream, memory, data, bytes);
     if (budget_counts(device, memory))
-        budget_give(device, bytes);
+        tide_budget_give(device, bytes);
 }
 
 tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size_t bytes)
@@ -92,17 +113,13 @@ tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size
     if (status == TIDE_OK)
         budget_raise_peak(device, now);
     else
-        budget_give(device, bytes - had);
+        tide_budget_give(device, bytes - had);
     return status;
 }
 
 bool tide_budget_is_near(const tide_device *device)
 {
-    size_t most =
-        device->host ? tide_limit_most() : __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
-    size_t held =
-        device->host ? tide_limit_held() : __atomic_load_n(&device->held, __ATOMIC_RELAXED);
-    return most != 0 && held > most / 4;
+    return tide_budget_held(device) > budget_most(device) / 4;
 }
 
 /* ---- pressing ----------------------------------------------------------------------------- */
@@ -125,16 +142,15 @@ void tide_press_add(tide_keeper_of_memory keeper)
 size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes)
 {
     bool here = device == &tide_device_host;
+    size_t held = tide_budget_held(device), most = budget_most(device);
     if (status != TIDE_ERROR_LIMIT && here)
-        return bytes <= tide_limit_held() ? bytes : 0;
+        return bytes <= held ? bytes : 0;
     if (status != TIDE_ERROR_LIMIT || device->host != here) /* a region's limit is its end */
         return bytes;
-    size_t limit = here ? tide_limit_most() : __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
-    size_t held = here ? tide_limit_held() : __atomic_load_n(&device->held, __ATOMIC_RELAXED);
-    size_t room = held < limit ? limit - held : 0;
-    if (bytes > limit)
+    size_t beyond = budget_beyond(held, bytes, most);
+    if (bytes > most)
         return 0;
-    return bytes > room ? bytes - room : 1; /* others have given some back meanwhile */
+    return beyond != 0 ? beyond : 1; /* others have given some back meanwhile */
 }
 
 size_t tide_press(tide_device *device, size_t bytes)
@@ -166,15 +182,13 @@ tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const ch
 {
     char holders[TIDE_KEEPERS_MAX * TIDE_KEEPER_TEXT];
     budget_tell(device, holders, sizeof holders);
-    if (device->host)
-        return tide_limit_refuse(bytes, holders, call);
-    size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
-    size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
-    size_t room = held < limit ? limit - held : 0;
+    size_t held = tide_budget_held(device), most = budget_most(device);
     return tide_fail(TIDE_ERROR_LIMIT, call,
-                     "%zu bytes would take device %s from %zu past its limit of %zu bytes: %zu are "
+                     "%zu bytes would take %s%s from %zu past its limit of %zu bytes: %zu are "
                      "missing; %s",
-                     bytes, device->name, held, limit, bytes > room ? bytes - room : 0, holders);
+                     bytes, device->host ? "the process" : "device ",
+                     device->host ? "" : device->name, held, most, budget_beyond(held, bytes, most),
+                     holders);
 }
 
 /* ---- asking the program ------------------------------------------------------------------- */
@@ -257,11 +271,12 @@ tide_status tide_device_memory_set(tide_device *device, const tide_device_memory
 static tide_status budget_describe(tide_device *device, tide_device_memory *out)
 {
     tide_reserved kept = {0};
+    size_t most = budget_most(device);
     if (device->methods->reserved != NULL)
         TIDE_FORWARD(device->methods->reserved(device, &kept));
-    *out = (tide_device_memory){.bytes_held = __atomic_load_n(&device->held, __ATOMIC_RELAXED),
+    *out = (tide_device_memory){.bytes_held = tide_budget_held(device),
                                 .bytes_peak = __atomic_load_n(&device->held_peak, __ATOMIC_RELAXED),
-                                .limit_bytes = __atomic_load_n(&device->limit, __ATOMIC_RELAXED),
+                                .limit_bytes = most == SIZE_MAX ? 0 : most,
                                 .refused = __atomic_load_n(&device->refused, __ATOMIC_RELAXED),
                                 .asked = __atomic_load_n(&device->asked, __ATOMIC_RELAXED),
                                 .driver_known = kept.known,

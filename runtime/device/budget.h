@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of devices other than the host: counted for each device, limited, and asked for of the
- * program where there is none. Pinned and managed memory is not counted, and asked for all the
- * same. The host has a limit of the process instead (runtime/device/limit.h). */
+/* Memory of devices: counted for each device, limited, and asked for of the program where there is
+ * none. Pinned and managed memory of other devices than the host is not counted, and asked for all the
+ * same. The limit of the host is that of the process (runtime/device/limit.h). */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
 #define TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
 
@@ -15,6 +15,15 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
 
 /* The same of the device's method `extend`, for memory that had so many bytes. */
 tide_status tide_budget_extend(tide_device *device, void *data, size_t had, size_t bytes);
+
+/* Of what was counted, so many bytes are not there any more. */
+void tide_budget_give(tide_device *device, size_t bytes);
+
+/* What pools and buffers hold of the device's memory. */
+static inline size_t tide_budget_held(const tide_device *device)
+{
+    return __atomic_load_n(&device->held, __ATOMIC_RELAXED);
+}
 
 /* Is more than a quarter held of what a limit lets the device have? */
 bool tide_budget_is_near(const tide_device *device);
@@ -42,8 +51,7 @@ size_t tide_budget_missing(const tide_device *device, tide_status status, size_t
  * many came. Any thread, nothing locked. */
 size_t tide_press(tide_device *device, size_t bytes);
 
-/* The message of who then gives up, for the host and for any other device: it says who holds how
- * much. Nothing is locked. TIDE_ERROR_LIMIT. */
+/* The message of who then gives up: it says who holds how much. Nothing is locked. TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
 /* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?

@@ -24,7 +24,6 @@
 #include "runtime/base/os.h"
 #include "runtime/base/shim.h"
 #include "runtime/device/device.h"
-#include "runtime/device/limit.h"
 
 enum {
     MAPPED_FROM = 64 << 10,
@@ -111,7 +110,6 @@ void tide_host_cut(void *data, size_t had, size_t bytes)
     if (last < end)
         tide_os_unmap(last, (size_t)(end - last));
     tide_shim_root(data, bytes);
-    tide_limit_give(had - bytes);
 }
 
 /* ---- the device ----------------------------------------------------------------------------- */
@@ -122,15 +120,8 @@ static tide_status host_allocate(tide_device *device, void *stream, int memory, 
     (void)device, (void)stream, (void)memory;
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     tide_assert(align <= HUGE_FROM); /* a mapping is aligned to no more */
-    size_t now = 0;
-    TIDE_FORWARD(tide_limit_take(bytes, &now));
     *data = tide_host_maps(bytes) ? host_map(bytes, align) : tide_os_aligned(bytes, align);
-    if (*data == NULL) {
-        tide_limit_give(bytes);
-        return TIDE_ERROR_MEMORY;
-    }
-    tide_limit_had(now);
-    return TIDE_OK;
+    return *data != NULL ? TIDE_OK : TIDE_ERROR_MEMORY;
 }
 
 static void host_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
@@ -141,7 +132,6 @@ static void host_release(tide_device *device, void *stream, int memory, void *da
         host_unmap(data, bytes);
     else
         tide_os_free(data);
-    tide_limit_give(bytes);
 }
 
 /* Doubles the filled part: a few large copies, whatever the size of the pattern. */

@@ -13,9 +13,9 @@
 
 enum { ASKED_AGAIN_MAX = 16 };
 
-/* All atomic; each is a word of its own, and nobody needs two of one moment. */
-static size_t limit_held, limit_peak, limit_soft, limit_hard;
-static uint64_t limit_asked, limit_refused, limit_pressed;
+/* Atomic. (What is held, and the hard limit, are those of the host as a device.) */
+static size_t limit_soft;
+static uint64_t limit_asked, limit_pressed;
 
 /* Changed, and read as a pair, under the registry's lock. */
 static tide_limit_function limit_function;
@@ -24,16 +24,9 @@ static void *limit_user;
 /* This thread gives memory back, or has the program do so. */
 static _Thread_local bool limit_asking;
 
-/* ---- counting ------------------------------------------------------------------------------- */
-
-size_t tide_limit_held(void)
-{
-    return __atomic_load_n(&limit_held, __ATOMIC_RELAXED);
-}
-
 size_t tide_limit_most(void)
 {
-    size_t bytes = __atomic_load_n(&limit_hard, __ATOMIC_RELAXED);
+    size_t bytes = __atomic_load_n(&tide_device_host.limit, __ATOMIC_RELAXED);
     if (bytes != 0)
         return bytes;
     double mebibytes = tide_setting_get(TIDE_SETTING_process_limit);
@@ -42,62 +35,14 @@ size_t tide_limit_most(void)
     return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
 }
 
-static size_t limit_missing(size_t held, size_t bytes, size_t most)
-{
-    size_t room = held < most ? most - held : 0;
-    return bytes > room ? bytes - room : 0;
-}
-
-void tide_limit_had(size_t held)
-{
-    size_t peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED);
-    while (held > peak && !__atomic_compare_exchange_n(&limit_peak, &peak, held, true,
-                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-}
-
-tide_status tide_limit_take(size_t bytes, size_t *now)
-{
-    size_t most = tide_limit_most();
-    size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED);
-    do {
-        if (limit_missing(held, bytes, most) != 0) {
-            __atomic_fetch_add(&limit_refused, 1, __ATOMIC_RELAXED);
-            return TIDE_ERROR_LIMIT;
-        }
-    } while (!__atomic_compare_exchange_n(&limit_held, &held, held + bytes, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-    tide_assert(bytes <= SIZE_MAX - held);
-    tide_group_note_taken(bytes);
-    *now = held + bytes;
-    return TIDE_OK;
-}
-
 void tide_limit_pressed(void)
 {
     __atomic_fetch_add(&limit_pressed, 1, __ATOMIC_RELAXED);
 }
 
-tide_status tide_limit_refuse(size_t bytes, const char *holders, const char *call)
-{
-    size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED), most = tide_limit_most();
-    return tide_fail(
-        TIDE_ERROR_LIMIT, call,
-        "%zu bytes would take the process from %zu past its limit of %zu bytes: %zu are "
-        "missing; %s",
-        bytes, held, most, limit_missing(held, bytes, most), holders);
-}
-
-void tide_limit_give(size_t bytes)
-{
-    size_t before = __atomic_fetch_sub(&limit_held, bytes, __ATOMIC_RELAXED);
-    tide_assert(before >= bytes); /* each byte was taken before */
-    (void)before;
-}
-
 size_t tide_limit_beyond_group(size_t bytes)
 {
-    size_t high = tide_group_high(), held = tide_limit_held();
+    size_t high = tide_group_high(), held = tide_budget_held(&tide_device_host);
     if (limit_asking || high == SIZE_MAX || held > SIZE_MAX - bytes)
         return 0;
     return held + bytes > high ? held + bytes - high : 0;
@@ -123,7 +68,8 @@ static void limit_ask_keepers(size_t bytes)
 static bool limit_asks_program(size_t bytes)
 {
     size_t soft = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED);
-    return soft != 0 && limit_missing(tide_limit_held(), bytes, soft) != 0;
+    size_t held = tide_budget_held(&tide_device_host);
+    return soft != 0 && (held > soft || bytes > soft - held);
 }
 
 bool tide_limit_asks(size_t bytes)
@@ -143,7 +89,7 @@ static bool limit_ask_once(size_t bytes)
     __atomic_fetch_add(&limit_asked, 1, __ATOMIC_RELAXED);
     limit_asking = true;
     tide_lock_assert_none();
-    bool again = function(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes, user);
+    bool again = function(tide_budget_held(&tide_device_host), bytes, user);
     limit_asking = false;
     return again;
 }
@@ -174,7 +120,7 @@ tide_status tide_limit_set(const tide_limit_options *options)
     tide_registry_lock();
     limit_user = options->user;
     limit_function = options->function;
-    __atomic_store_n(&limit_hard, options->hard_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&tide_device_host.limit, options->hard_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&limit_soft, options->soft_bytes, __ATOMIC_RELAXED);
     tide_registry_unlock();
     return TIDE_OK;
@@ -188,12 +134,14 @@ tide_status tide_limit_stats(tide_limit_statistics *out)
     size_t high = tide_group_high();
     if (high < soft || (soft == 0 && high != SIZE_MAX))
         soft = high;
-    *out = (tide_limit_statistics){.bytes_held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED),
-                                   .bytes_peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED),
-                                   .soft_bytes = soft,
-                                   .hard_bytes = hard == SIZE_MAX ? 0 : hard,
-                                   .asked = __atomic_load_n(&limit_asked, __ATOMIC_RELAXED),
-                                   .refused = __atomic_load_n(&limit_refused, __ATOMIC_RELAXED),
-                                   .pressed = __atomic_load_n(&limit_pressed, __ATOMIC_RELAXED)};
+    const tide_device *host = &tide_device_host;
+    *out =
+        (tide_limit_statistics){.bytes_held = tide_budget_held(host),
+                                .bytes_peak = __atomic_load_n(&host->held_peak, __ATOMIC_RELAXED),
+                                .soft_bytes = soft,
+                                .hard_bytes = hard == SIZE_MAX ? 0 : hard,
+                                .asked = __atomic_load_n(&limit_asked, __ATOMIC_RELAXED),
+                                .refused = __atomic_load_n(&host->refused, __ATOMIC_RELAXED),
+                                .pressed = __atomic_load_n(&limit_pressed, __ATOMIC_RELAXED)};
     return TIDE_OK;
 }

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The limit of the process: memory of the host that is counted where the host device takes it from
- * the system. What is asked of the program before is asked by those who want the memory, where no
- * lock is held and what they work on is shut. */
+/* The limit of the process: that of the host as a device (runtime/device/budget.h), which control groups
+ * may set; and who is asked before it is met. Those who want the memory ask, where no lock is held and
+ * what they work on is shut. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_LIMIT_H
 #define TIDEPOOL_RUNTIME_DEVICE_LIMIT_H
 
 #include <tidepool/limit.h>
 
-/* What the process holds, and the most that it may; SIZE_MAX: there is no limit. */
-size_t tide_limit_held(void);
+/* The most that the process may hold; SIZE_MAX: there is no limit. */
 size_t tide_limit_most(void);
-
-/* Counts so many bytes more, `now` held with them, or refuses them: TIDE_ERROR_LIMIT, without a
- * message, for who asks may give something back and ask again. Once the system has given them they
- * were had: the most that was held is at least `now`. Any thread. */
-tide_status tide_limit_take(size_t bytes, size_t *now);
-void tide_limit_had(size_t now);
-void tide_limit_give(size_t bytes);
-
-/* The message of who then gives up; `holders` says who holds how much. Returns TIDE_ERROR_LIMIT. */
-tide_status tide_limit_refuse(size_t bytes, const char *holders, const char *call);
 
 /* Counts that free memory was given back before memory was refused (tide_press). */
 void tide_limit_pressed(void);

@@ -213,7 +213,7 @@ static void exchange(worker *w)
 static void disturb(worker *w)
 {
     switch (draw(w, 4)) {
-    case 0: tide_buffers_tick(1 + draw(w, 2)); break;
+    case 0: (void)tide_buffers_age(1 + draw(w, 2), false); break;
     case 1: (void)tide_buffers_trim(w->buffers, (uint32_t)draw(w, 4)); break;
     case 2: check_books(w->buffers); break;
     default: break;

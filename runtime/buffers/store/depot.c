@@ -199,28 +199,18 @@ static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsig
 
 /* ---- between cells and arrays; mutex held --------------------------------------------------- */
 
-/* A cell's room begins with FIRST bytes, and doubles with each refill up to MAX bytes. So a thread
- * that only releases what others acquire keeps next to nothing from them. Large buffers come to no
- * cell: all threads find them in the depot. */
-enum { CELL_BYTES_FIRST = 16 << 10, CELL_BYTES_MAX = 2 << 20, CELL_LARGE = 512 << 10 };
+/* Large buffers come to no cell: all threads find them in the depot. */
+enum { CELL_BYTES = 2 << 20, CELL_LARGE = 512 << 10 };
 
 /* Most buffers of so many bytes that a cell may hold, which no bound counts: a small part of what
  * the bounds are. */
 static unsigned depot_cell_most(const tide_buffers *buffers, size_t bytes)
 {
     size_t all =
-        buffers->bytes_max / 64 < CELL_BYTES_MAX ? buffers->bytes_max / 64 : (size_t)CELL_BYTES_MAX;
+        buffers->bytes_max / 64 < CELL_BYTES ? buffers->bytes_max / 64 : (size_t)CELL_BYTES;
     size_t most = bytes < CELL_LARGE ? all / bytes : 0;
     most = most < TIDE_CELL_SLOTS ? most : TIDE_CELL_SLOTS;
     return (unsigned)(most < buffers->count_max / 64 ? most : buffers->count_max / 64);
-}
-
-/* Its thread acquires, and the cell was too small. */
-static void depot_grow_cell(const tide_buffers *buffers, tide_cell *cell, size_t bytes)
-{
-    unsigned most = depot_cell_most(buffers, bytes);
-    unsigned twice = cell->room == 0 ? 1 : 2u * cell->room;
-    cell->room = twice < most ? twice : most;
 }
 
 /* NULL: the thread has no magazine, or nobody watches what would come to it. */
@@ -230,11 +220,8 @@ static tide_cell *depot_cell_of(const tide_buffers *buffers, tide_magazine *maga
     if (magazine == NULL || !buffers->watched)
         return NULL;
     tide_cell *cell = &magazine->cells[bucket];
-    size_t bytes = tide_bucket_bytes(bucket), first = CELL_BYTES_FIRST / bytes;
-    if (cell->room == 0 && first > 0) {
-        unsigned most = depot_cell_most(buffers, bytes);
-        cell->room = first < most ? (unsigned)first : most;
-    }
+    if (cell->room == 0)
+        cell->room = depot_cell_most(buffers, tide_bucket_bytes(bucket));
     return cell;
 }
 
@@ -474,8 +461,6 @@ static uint32_t depot_find_cached(tide_buffers *buffers, tide_cell *cell, const 
     if (cell == NULL)
         return depot_find(buffers, want->bucket, want);
     tide_depot_bucket *depot = depot_nearest(buffers, want->key, want->bucket);
-    if (cell->held == 0 && (depot->cached > 0 || cell->room == 0))
-        depot_grow_cell(buffers, cell, tide_bucket_bytes(want->bucket));
     if (cell->held == 0 && cell->room > 0)
         depot_refill_cell(buffers, cell, depot, want->bucket);
     return cell->held > 0 ? cell->slots[--cell->held] : depot_find(buffers, want->bucket, want);
@@ -492,6 +477,7 @@ static void depot_shorten(void *data, size_t had, size_t bytes)
 {
     TIDE_RINGS_CALL(gave, data);
     tide_host_cut(data, had, bytes);
+    tide_budget_give(&tide_device_host, had - bytes);
     TIDE_RINGS_CALL(took, data, bytes, 0, (tide_place){TIDE_NOWHERE});
 }
 

@@ -10,6 +10,7 @@
 
 static tide_buffers *instance_list; /* guarded by the registry, as is the next */
 static uint64_t instance_numbers;   /* the last number given out               */
+static tide_buffers *instance_ways[TIDE_MAGAZINE_WAYS];
 
 /* Copies of the library lie in different modules, so in different pages: no two copies give out the
  * same number, and a thread never takes another copy's instance for one that it knows. */
@@ -37,11 +38,30 @@ tide_status tide_buffer_refuse_flags(uint32_t flags, const char *call)
                      flags, TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
 }
 
+/* False: others have them all. */
+static bool instance_take_way(tide_buffers *buffers)
+{
+    unsigned way = 0;
+    while (way < TIDE_MAGAZINE_WAYS && instance_ways[way] != NULL)
+        way++;
+    if (way == TIDE_MAGAZINE_WAYS)
+        return false;
+    instance_ways[way] = buffers;
+    buffers->way = way * sizeof(tide_magazine_way);
+    return true;
+}
+
+tide_buffers *tide_buffers_at_way(unsigned way)
+{
+    tide_assert(way < TIDE_MAGAZINE_WAYS);
+    return instance_ways[way];
+}
+
 void tide_buffers_enlist(tide_buffers *buffers)
 {
     tide_assert(buffers->number == 0 && buffers->link == NULL);
     buffers->number = instance_numbers_from() + ++instance_numbers;
-    buffers->way = buffers->number % TIDE_MAGAZINE_WAYS * sizeof(tide_magazine_way);
+    buffers->quick = buffers->quick && instance_take_way(buffers);
     buffers->next = instance_list;
     buffers->link = &instance_list;
     if (instance_list != NULL) {
@@ -57,6 +77,8 @@ void tide_buffers_delist(tide_buffers *buffers)
     *buffers->link = buffers->next;
     if (buffers->next != NULL)
         buffers->next->link = buffers->link;
+    if (buffers->quick)
+        instance_ways[buffers->way / sizeof(tide_magazine_way)] = NULL;
 }
 
 tide_buffers *tide_buffers_first(void)
@@ -104,8 +126,3 @@ void tide_buffers_wait_for_visitors(tide_buffers *buffers)
 /* ---- the clock -------------------------------------------------------------------------- */
 
 uint64_t tide_buffers_ticks;
-
-uint64_t tide_buffers_advance(uint64_t rounds)
-{
-    return __atomic_add_fetch(&tide_buffers_ticks, rounds, __ATOMIC_RELAXED);
-}

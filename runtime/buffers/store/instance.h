@@ -86,7 +86,7 @@ typedef struct tide_buffer_counts {
 /* One thread's buffers of one bucket; two cache lines, of which the second is for many. */
 typedef struct tide_cell {
     uint32_t held; /* buffers */
-    uint32_t room; /* most that it may hold now: grows with each refill. 0: none yet */
+    uint32_t room; /* most that it may hold. 0: none, until it is first needed */
     tide_buffer_counts counts;
     uint32_t slots[TIDE_CELL_SLOTS]; /* the latest last */
 } __attribute__((aligned(64))) tide_cell;
@@ -97,8 +97,7 @@ typedef struct tide_magazine {
     uint32_t busy;      /* atomic: its thread is in it */
     const void *thread; /* whose it is: a list of runtime/buffers/store/magazine.c */
     tide_buffers *buffers;
-    struct tide_magazine *next, **link;               /* of the instance; guarded by its mutex */
-    struct tide_magazine *thread_next, **thread_link; /* of the thread; guarded by the registry */
+    struct tide_magazine *next, **link; /* of the instance; guarded by its mutex */
     tide_cell cells[TIDE_BUCKETS];
 } tide_magazine;
 
@@ -120,7 +119,7 @@ struct tide_buffers {
     /* What every acquire reads and none writes. */
     uint32_t stopped; /* 1: somebody else is in all magazines, or will be; atomic, written with the
                          mutex held */
-    uint32_t way;     /* where a thread's way to its magazine stands, in bytes */
+    uint32_t way;     /* where each thread has its magazine of a quick instance, in bytes */
     uint64_t number;  /* of the instance: none had it before, of any copy of the library */
     const void *copy; /* of the library: &tide_copy_own of the one that made it */
     tide_buffer_record *records;
@@ -228,9 +227,13 @@ static inline bool tide_buffers_age_themselves(const tide_buffers *buffers)
  * its bounds are guarded by that copy's locks. Its fast paths never serve us. */
 tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call);
 
-/* Into the list of all instances, with a number of its own, and out of it. Registry locked. */
+/* Into the list of all instances, with a number of its own and, where it is quick, a way; and out of
+ * it. The instance after TIDE_MAGAZINE_WAYS quick ones has no way, and is not quick. Registry locked. */
 void tide_buffers_enlist(tide_buffers *buffers);
 void tide_buffers_delist(tide_buffers *buffers);
+
+/* The quick instance whose magazines threads have at that way; NULL: none. Registry locked. */
+tide_buffers *tide_buffers_at_way(unsigned way);
 
 /* The first of the list, for who goes on by `next`; NULL: there is none. Registry locked. */
 tide_buffers *tide_buffers_first(void);
@@ -246,11 +249,10 @@ void tide_buffers_wait_for_visitors(tide_buffers *buffers);
 extern uint64_t tide_buffers_ticks
     __attribute__((visibility("hidden"))); /* atomic: releases read it */
 
-/* Ticks so far; after so many more rounds, a tick each. Any thread. */
+/* Ticks so far: a round is one. Any thread. */
 static inline uint64_t tide_buffers_now(void)
 {
     return __atomic_load_n(&tide_buffers_ticks, __ATOMIC_RELAXED);
 }
-uint64_t tide_buffers_advance(uint64_t rounds);
 
 #endif

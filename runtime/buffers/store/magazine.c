@@ -20,14 +20,10 @@ _Thread_local const tide_magazine_way *tide_magazine_ways = magazine_no_ways;
 
 /* ---- the thread's list ------------------------------------------------------------------ */
 
-/* What a thread has: the ways to its magazines, its own affair, and all of them, guarded by the
- * registry, since whoever destroys an instance takes its magazines out of all lists. */
+/* What a thread has, its own affair. */
 typedef struct thread_magazines {
     tide_magazine_way ways[TIDE_MAGAZINE_WAYS];
-    tide_magazine *first;
 } thread_magazines;
-
-_Static_assert(offsetof(thread_magazines, ways) == 0, "the ways tell where the rest is");
 
 /* The calling thread's; NULL: it has none. */
 static thread_magazines *magazine_of_thread(void)
@@ -36,20 +32,28 @@ static thread_magazines *magazine_of_thread(void)
                                                   : NULL;
 }
 
-/* Out of the instance's list and the thread's. Registry and mutex held. */
+/* Mutex held, as for the next. */
 static void magazine_discard(tide_magazine *magazine)
 {
-    tide_assert(*magazine->link == magazine && *magazine->thread_link == magazine);
+    tide_assert(*magazine->link == magazine);
     *magazine->link = magazine->next;
     if (magazine->next != NULL)
         magazine->next->link = magazine->link;
-    *magazine->thread_link = magazine->thread_next;
-    if (magazine->thread_next != NULL)
-        magazine->thread_next->thread_link = magazine->thread_link;
     tide_os_free(magazine);
 }
 
-/* At thread exit: what it cached goes to the depot. A destructor that runs later and uses buffers
+/* What it caches comes to the depot. No hook is told of what goes: the instance is quick. */
+static void magazine_end(tide_magazine *magazine)
+{
+    tide_buffers *buffers = magazine->buffers;
+    tide_lock_take(&buffers->mutex);
+    uint32_t going = tide_depot_collect(buffers, magazine);
+    magazine_discard(magazine);
+    tide_lock_let_go(&buffers->mutex);
+    tide_depot_free_all(buffers, going, NULL);
+}
+
+/* At thread exit. The registry is locked, so that no instance ends, and its magazines, meanwhile. A destructor that runs later and uses buffers
  * makes another list, which the next round of destructors ends. */
 static void magazine_end_thread(void)
 {
@@ -57,14 +61,10 @@ static void magazine_end_thread(void)
     tide_assert(all != NULL);
     tide_magazine_ways = magazine_no_ways;
     tide_registry_lock();
-    while (all->first != NULL) {
-        tide_magazine *magazine = all->first;
-        tide_buffers *buffers = magazine->buffers;
-        tide_lock_take(&buffers->mutex);
-        uint32_t going = tide_depot_collect(buffers, magazine);
-        magazine_discard(magazine);
-        tide_lock_let_go(&buffers->mutex);
-        tide_depot_free_all(buffers, going, NULL); /* no hook is told: the instance is quick */
+    for (unsigned way = 0; way < TIDE_MAGAZINE_WAYS; way++) {
+        const tide_buffers *buffers = tide_buffers_at_way(way);
+        if (buffers != NULL && buffers->number == all->ways[way].number)
+            magazine_end(all->ways[way].magazine);
     }
     tide_registry_unlock();
     tide_os_free(all);
@@ -90,28 +90,15 @@ static thread_magazines *magazine_thread_list(void)
 
 /* ---- one magazine ----------------------------------------------------------------------- */
 
-/* The registry is locked, since another thread may destroy an instance and its magazines. */
-static tide_magazine *magazine_find_in_thread(thread_magazines *list, const tide_buffers *buffers)
+static TIDE_COLD tide_magazine *magazine_make(tide_buffers *buffers)
 {
-    tide_registry_lock();
-    tide_magazine *magazine = list->first;
-    while (magazine != NULL && magazine->buffers != buffers)
-        magazine = magazine->thread_next;
-    tide_registry_unlock();
-    return magazine;
-}
-
-/* Into the instance's list and the thread's. */
-static void magazine_enlist(thread_magazines *list, tide_magazine *magazine)
-{
-    tide_buffers *buffers = magazine->buffers;
-    tide_assert(magazine->link == NULL && magazine->thread_link == NULL);
-    tide_registry_lock();
-    magazine->thread_next = list->first;
-    magazine->thread_link = &list->first;
-    if (list->first != NULL)
-        list->first->thread_link = &magazine->thread_next;
-    list->first = magazine;
+    thread_magazines *list = magazine_thread_list();
+    tide_magazine *magazine = list != NULL ? tide_os_aligned(sizeof *magazine, 64) : NULL;
+    if (magazine == NULL)
+        return NULL;
+    memset(magazine, 0, sizeof *magazine);
+    magazine->buffers = buffers;
+    magazine->thread = list;
     tide_lock_take(&buffers->mutex);
     magazine->next = buffers->magazines;
     magazine->link = &buffers->magazines;
@@ -119,25 +106,6 @@ static void magazine_enlist(thread_magazines *list, tide_magazine *magazine)
         magazine->next->link = &magazine->next;
     buffers->magazines = magazine;
     tide_lock_let_go(&buffers->mutex);
-    tide_registry_unlock();
-}
-
-static TIDE_COLD tide_magazine *magazine_make(tide_buffers *buffers)
-{
-    thread_magazines *list = magazine_thread_list();
-    if (list == NULL)
-        return NULL;
-    tide_magazine *magazine = magazine_find_in_thread(list, buffers);
-    if (magazine == NULL) {
-        magazine = tide_os_aligned(sizeof *magazine, 64);
-        if (magazine == NULL)
-            return NULL;
-        memset(magazine, 0, sizeof *magazine);
-        magazine->buffers = buffers;
-        magazine->thread = list;
-        magazine_enlist(list, magazine);
-    }
-    tide_assert(magazine->buffers == buffers && magazine->thread == list);
     list->ways[buffers->way / sizeof *list->ways] = (tide_magazine_way){buffers->number, magazine};
     return magazine;
 }

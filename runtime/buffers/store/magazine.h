@@ -8,10 +8,10 @@
 #include "runtime/buffers/store/fence.h"
 #include "runtime/buffers/store/handle.h"
 
-enum { TIDE_MAGAZINE_WAYS = 8 };
+enum { TIDE_MAGAZINE_WAYS = 64 }; /* quick instances at a time */
 
-/* A magazine that the thread used lately. An instance's number is never used again, so the way to a
- * magazine that is gone is never found. */
+/* A thread's magazine of the instance that has the way. An instance's number is never used again, so a
+ * magazine that is gone is never found, and the next instance's takes its way. */
 typedef struct tide_magazine_way {
     uint64_t number;
     tide_magazine *magazine;
@@ -28,7 +28,7 @@ typedef struct tide_magazine_way {
 #endif
 extern _Thread_local const tide_magazine_way *tide_magazine_ways TIDE_MAGAZINE_TLS;
 
-/* The calling thread's magazine, if it used the instance lately; else NULL. */
+/* The calling thread's magazine, if it has one; else NULL. */
 TIDE_INLINE tide_magazine *tide_magazine_known(const tide_buffers *buffers)
 {
     const void *way = (const char *)tide_magazine_ways + buffers->way;
