@@ -83,7 +83,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "s": ("--since", {"metavar": "SERIAL", "type": serial, "default": 0, "help": "events after the one of this number"}),
     "S": ("--sort", {"choices": ["load", "uses", "misses", "use", "name"], "default": "load", "help": "sort by this column"}),
     "l": ("--listen", {"metavar": "[ADDRESS:]PORT", "help": "serve there; without an address at 127.0.0.1"}),
-    "p": ("--period", {"metavar": "MS", "type": milliseconds, "default": .1, "help": "milliseconds from look to look (100)"}),
+    "p": ("--period", {"metavar": "MS", "type": milliseconds, "default": .1, "help": "milliseconds from look to look (100; of top 1000 at least)"}),
     "t": ("--timeout", {"metavar": "SECONDS", "type": seconds, "default": 30, "help": "wait so long for an answer (30)"}),
     "d": ("--folder", {"help": "look for sockets there"}),
 }
