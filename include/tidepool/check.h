@@ -46,7 +46,7 @@ TIDE_API bool tide_escape_check(const void *pointer);
 /* The same for a function that is about to return `pointer`: does it survive all scopes that end with
  * the function? These bear its name, one inside the other on later and later lines; those inside the
  * last that a longjmp skipped count, too. A mark, a skipped scope of another function, or a second scope
- * on one line ends the search. True where it has none open, and in a visitor of tide_site_each. */
+ * on one line ends the search. True where it has none open. Code that has scopes open stays loaded. */
 TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
                                 uint32_t line);
 

@@ -36,13 +36,14 @@ struct tide_guard {
     size_t used, n;
     tide_place acquired, rewound;
     char pool[32];
-    tide_guard *next; /* free entries: the next; rewound ones: the next younger */
+    tide_guard *next;  /* free entries: the next; rewound ones: the next younger */
+    tide_guard *older; /* of all entries */
 };
 
-/* All guarded arrays of the process, in reserved address space. Guarded by the registry. */
+/* All guarded arrays of the process. Guarded by the registry; no entry is ever given back. */
 static struct {
-    tide_guard *entries;
-    uint32_t count; /* entries ever used; read by the handler */
+    tide_guard *all; /* read by the handler */
+    uint32_t count;
     tide_guard *free;
     tide_guard *oldest, *youngest; /* the quarantine */
     uint32_t quarantined;
@@ -57,17 +58,13 @@ static struct sigaction guard_previous_action;
  * the fault handler. */
 static tide_guard *guard_find_address(const char *address)
 {
-    uint32_t count = __atomic_load_n(&guard_all.count, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count; i++) {
-        tide_guard *guard = &guard_all.entries[i];
+    tide_guard *guard = __atomic_load_n(&guard_all.all, __ATOMIC_ACQUIRE);
+    for (; guard != NULL; guard = guard->older)
         if (__atomic_load_n(&guard->state, __ATOMIC_ACQUIRE) != FREE && address >= guard->map &&
             address < guard->map + guard->bytes + tide_os_page())
             return guard;
-    }
     return NULL;
 }
-
-_Static_assert(FREE == 0, "entries that were never used are free");
 
 static const char *guard_type_name(const tide_guard *guard)
 {
@@ -201,44 +198,21 @@ static void guard_quarantine(tide_guard *guard)
     tide_assert((guard_all.oldest == NULL) == (guard_all.quarantined == 0));
 }
 
-/* May the first entry that was never used be written to? */
-static bool guard_open_next(void)
-{
-    enum { STEP = 64 };
-    uint32_t count = guard_all.count, until = count + STEP < MOST ? count + STEP : MOST;
-    return count % STEP != 0 || tide_os_open(guard_all.entries, count * sizeof *guard_all.entries,
-                                             until * sizeof *guard_all.entries);
-}
-
-/* An entry to fill, or NULL. Live arrays come before those in quarantine: the oldest of these gives
- * its entry up if there is no other. */
+/* An entry to fill, or NULL. */
 static tide_guard *guard_take_entry(void)
 {
-    if (guard_all.entries == NULL)
-        guard_all.entries = tide_os_reserve_closed(MOST * sizeof *guard_all.entries);
-    if (guard_all.entries == NULL)
-        return NULL;
-    if (guard_all.free == NULL && guard_all.count == MOST && guard_all.oldest != NULL)
-        guard_release_oldest();
     tide_guard *guard = guard_all.free;
-    if (guard != NULL)
+    if (guard != NULL) {
         guard_all.free = guard->next;
-    else if (guard_all.count < MOST && guard_open_next())
-        guard = &guard_all.entries[guard_all.count];
-    tide_assert(guard_all.count <= MOST && (guard == NULL || guard->state == FREE));
+        return guard;
+    }
+    guard = guard_all.count < MOST ? tide_os_resize(NULL, sizeof *guard) : NULL;
+    if (guard == NULL)
+        return NULL;
+    *guard = (tide_guard){.state = FREE, .older = guard_all.all};
+    guard_all.count++;
+    __atomic_store_n(&guard_all.all, guard, __ATOMIC_RELEASE);
     return guard;
-}
-
-/* If the system has no more mappings, the quarantine gives all of its own up. */
-static char *guard_map_array(size_t bytes)
-{
-    tide_assert(bytes > 0 && bytes % tide_os_page() == 0);
-    char *map = tide_os_map_guarded(bytes, tide_os_page());
-    if (map != NULL || guard_all.oldest == NULL)
-        return map;
-    while (guard_all.oldest != NULL)
-        guard_release_oldest();
-    return tide_os_map_guarded(bytes, tide_os_page());
 }
 
 /* ---- one array -------------------------------------------------------------------------- */
@@ -257,8 +231,6 @@ static void guard_fill(tide_guard *guard, const char *pool_name, tide_type type,
     snprintf(guard->pool, sizeof guard->pool, "%s", pool_name);
     memset(guard->data + used, END_PATTERN, tail - used);
     __atomic_store_n(&guard->state, LIVE, __ATOMIC_RELEASE);
-    if (guard == &guard_all.entries[guard_all.count])
-        __atomic_store_n(&guard_all.count, guard_all.count + 1, __ATOMIC_RELEASE);
 }
 
 /* From the array's first byte to the guard page. */
@@ -282,14 +254,14 @@ tide_guard *tide_guard_create(const char *pool_name, tide_type type, size_t n, s
     size_t tail = guard_tail_bytes(used, align), bytes = tide_guard_size(used, align);
     tide_registry_lock();
     tide_guard *guard = guard_take_entry();
-    char *map = guard != NULL ? guard_map_array(bytes) : NULL;
+    char *map = guard != NULL ? tide_os_map_guarded(bytes, tide_os_page()) : NULL;
     if (map != NULL) {
         guard->map = map;
         guard->bytes = bytes;
         guard_fill(guard, pool_name, type, n, used, tail, acquired);
         *data = guard->data;
         tide_assert((uintptr_t)guard->data % align == 0);
-    } else if (guard != NULL && guard != &guard_all.entries[guard_all.count]) {
+    } else if (guard != NULL) {
         guard_put_entry(guard);
     }
     tide_registry_unlock();

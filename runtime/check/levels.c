@@ -2,26 +2,19 @@
 /* The stack of open levels and their places, and the report of those that were left open. */
 #include "runtime/check/levels.h"
 
-#include <string.h>
-
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/check/report.h"
 
-/* The old list goes when the new one is in its place: the thread may not be there any more in a
- * child that is forked meanwhile, and what it leaves must be whole. */
 static bool levels_grow(tide_levels *levels)
 {
     uint32_t room = levels->room == 0 ? 16 : levels->room * 2;
-    tide_open_level *old = levels->open, *open = tide_os_resize(NULL, room * sizeof *open);
+    tide_open_level *open = tide_os_resize(levels->open, room * sizeof *open);
     tide_assert(levels->count == levels->room);
     if (open == NULL)
         return false;
-    if (old != NULL)
-        memcpy(open, old, levels->count * sizeof *open);
-    __atomic_store_n(&levels->open, open, __ATOMIC_RELEASE);
-    __atomic_store_n(&levels->room, room, __ATOMIC_RELEASE);
-    tide_os_free(old);
+    levels->open = open;
+    levels->room = room;
     return true;
 }
 

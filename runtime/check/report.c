@@ -72,16 +72,11 @@ static bool report_ask_linker(const void *code, Dl_info *info)
 }
 
 /* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
-static bool report_is_loaded(const char *text)
+static bool report_place_is_loaded(const tide_place *place)
 {
     Dl_info module;
-    return report_ask_linker(text, &module);
-}
-
-bool tide_place_is_loaded(const tide_place *place)
-{
     tide_assert(place->file != NULL && place->function != NULL);
-    return report_is_loaded(place->file) && report_is_loaded(place->function);
+    return report_ask_linker(place->file, &module) && report_ask_linker(place->function, &module);
 }
 
 enum { PATH_MOST = 160 };
@@ -106,7 +101,7 @@ tide_report_text tide_place_text(tide_place place)
     else if (!report_may_ask_linker())
         snprintf(words.text, sizeof words.text,
                  "line %u (its file is not named while a lock is held)", place.line);
-    else if (!tide_place_is_loaded(&place))
+    else if (!report_place_is_loaded(&place))
         snprintf(words.text, sizeof words.text, "line %u of code that has been unloaded",
                  place.line);
     else

@@ -20,10 +20,6 @@ typedef struct tide_report_text {
  * that nobody named or that is gone with its module. */
 tide_report_text tide_place_text(tide_place place);
 
-/* Is the module still loaded that the strings of a place with a file lie in? False also while this
- * thread holds a lock: nobody can be asked then. */
-bool tide_place_is_loaded(const tide_place *place);
-
 /* "function+0x12 (module+0x3456)", or "module+0x3456" where no exported function is known: what
  * addr2line turns into a line. The address alone while this thread holds a lock. */
 tide_report_text tide_code_text(const void *code);

@@ -14,8 +14,6 @@ typedef struct escape_query {
     const char *pointer;
     tide_place returning; /* of a function that returns it; all zero: asked anywhere */
     uintptr_t thread;
-    const tide_pool *next; /* to be searched              */
-    uint64_t searched;     /* the number of the last one  */
     const tide_pool *pool; /* that the pointer escapes from, or NULL */
     const tide_row *row;
     const tide_slot_record *record;
@@ -44,7 +42,7 @@ static bool escape_is_same_name(const char *one, const char *other)
 static bool escape_is_of(const tide_open_level *open, const tide_place *returning)
 {
     const tide_place *place = &open->place;
-    if (place->file == NULL || returning->file == NULL || !tide_place_is_loaded(place))
+    if (place->file == NULL || returning->file == NULL)
         return false;
     return place->line <= returning->line &&
            escape_is_same_name(place->function, returning->function) &&
@@ -86,35 +84,17 @@ static void escape_search_row(const tide_pool *pool, const tide_row *row, uint32
     }
 }
 
-static void escape_search_pool(const tide_pool *pool, escape_query *query)
-{
-    const tide_pool_core *core = pool->core;
-    uint32_t first = escape_first_to_end(pool, &query->returning);
-    for (uint32_t i = 0; i < core->rows.used_count; i++)
-        escape_search_row(pool, core->rows.used[i], first, query);
-}
-
-/* The pools are taken one by one, for the linker is asked in each. Registry locked. */
-static void escape_find_next(tide_pool *pool, void *user)
+/* Registry locked. */
+static void escape_search_pool(tide_pool *pool, void *user)
 {
     escape_query *query = user;
     const tide_pool_core *core = pool->core;
     if (core->check < TIDE_CHECK_POISON || tide_pool_owner(core) != query->thread ||
-        tide_at_root(pool) || core->list.number <= query->searched)
+        tide_at_root(pool))
         return;
-    if (query->next == NULL || core->list.number < query->next->core->list.number)
-        query->next = pool;
-}
-
-static void escape_search(escape_query *query)
-{
-    tide_pools_visit(escape_find_next, query);
-    while (query->next != NULL) {
-        escape_search_pool(query->next, query);
-        query->searched = query->next->core->list.number;
-        query->next = NULL;
-        tide_pools_visit(escape_find_next, query);
-    }
+    uint32_t first = escape_first_to_end(pool, &query->returning);
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        escape_search_row(pool, core->rows.used[i], first, query);
 }
 
 /* What was found stays as it is until the report is out: the pool is this thread's. */
@@ -122,7 +102,7 @@ static bool escape_check(const void *pointer, tide_place returning)
 {
     escape_query query = {.pointer = pointer, .returning = returning, .thread = tide_os_thread()};
     if (pointer != NULL)
-        escape_search(&query);
+        tide_pools_visit(escape_search_pool, &query);
     if (query.pool == NULL)
         return true;
     tide_assert(query.row != NULL && query.record != NULL && query.record->live);

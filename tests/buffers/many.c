@@ -4,7 +4,6 @@
 #include "bed.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <tidepool/buffers.h>
 
@@ -208,99 +207,6 @@ static void of_more_than_may_be_cached_the_rest_goes_back(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-enum { BATCH = 200 };
-
-typedef struct batches {
-    tide_buffers *buffers;
-    pthread_barrier_t barrier;
-    size_t rounds;
-    tide_buffer handles[2][BATCH];
-    uint64_t released[2], refused[2];
-} batches;
-
-typedef struct batcher {
-    batches *all;
-    size_t number;
-} batcher;
-
-/* Each acquires a batch, releases the other's, and then finds that its own is gone. */
-static void *batch_with_another(void *argument)
-{
-    const batcher *me = argument;
-    batches *b = me->all;
-    for (size_t round = 0; round < b->rounds; round++) {
-        size_t bytes = 100 + round % 5 * 700;
-        expect_ok(tide_buffer_acquire_many(b->buffers, bytes, BATCH, b->handles[me->number]));
-        for (size_t i = 0; i < BATCH; i++)
-            *(size_t *)tide_buffer_pointer(b->buffers, b->handles[me->number][i]) = i;
-        pthread_barrier_wait(&b->barrier);
-        for (size_t turn = 0; turn < 2; turn++) {
-            const tide_buffer *other = b->handles[(me->number + 1 + turn) % 2];
-            (void)tide_buffer_release_many(b->buffers, other, BATCH / 2);
-            (void)tide_buffer_release_many(b->buffers, other + BATCH / 2, BATCH - BATCH / 2);
-            pthread_barrier_wait(&b->barrier);
-        }
-    }
-    return NULL;
-}
-
-static void batches_cross_threads(void **state)
-{
-    (void)state;
-    batches b = {.buffers = made(NULL), .rounds = scaled(300, 30)};
-    batcher both[2] = {{&b, 0}, {&b, 1}};
-    pthread_t threads[2];
-    pthread_barrier_init(&b.barrier, NULL, 2);
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, batch_with_another, &both[i]), 0);
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    pthread_barrier_destroy(&b.barrier);
-    tide_buffers_statistics s = stats_of(b.buffers);
-    assert_int_equal(s.releases, 2 * BATCH * b.rounds);
-    assert_int_equal(s.refused, 2 * BATCH * b.rounds); /* each was tried by both */
-    assert_int_equal(s.live, 0);
-    expect_ok(tide_buffers_destroy(b.buffers));
-}
-
-static void *batch_until_told(void *argument)
-{
-    batches *b = argument;
-    tide_buffer held[BATCH];
-    while (__atomic_load_n(&b->rounds, __ATOMIC_RELAXED) == 0) {
-        expect_ok(tide_buffer_acquire_many(b->buffers, 300, BATCH, held));
-        expect_ok(tide_buffer_release_many(b->buffers, held, BATCH));
-    }
-    return NULL;
-}
-
-/* The child has a batch of its parent's and acquires others; what it does is not the parent's. */
-static void a_forked_child_has_its_own_batches(void **state)
-{
-    (void)state;
-    batches b = {.buffers = made(NULL)};
-    tide_buffer held[BATCH], more[BATCH];
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, batch_until_told, &b), 0);
-    for (unsigned i = 0; i < 10; i++) {
-        expect_ok(tide_buffer_acquire_many(b.buffers, 300, BATCH, held));
-        pid_t child = fork_child(100);
-        if (child == 0) {
-            CHILD_MUST(tide_buffer_release_many(b.buffers, held, BATCH) == TIDE_OK);
-            CHILD_MUST(tide_buffer_release_many(b.buffers, held, BATCH) == TIDE_ERROR_STALE);
-            CHILD_MUST(tide_buffer_acquire_many(b.buffers, 300, BATCH, more) == TIDE_OK);
-            CHILD_MUST(tide_buffer_release_many(b.buffers, more, BATCH) == TIDE_OK);
-            _exit(0);
-        }
-        expect_child_ends_well(child);
-        expect_ok(tide_buffer_release_many(b.buffers, held, BATCH));
-    }
-    __atomic_store_n(&b.rounds, 1, __ATOMIC_RELAXED);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(stats_of(b.buffers).refused, 0);
-    expect_ok(tide_buffers_destroy(b.buffers));
-}
-
 /* ---- zeroed ---------------------------------------------------------------------------------- */
 
 static void zeroed_buffers_are_zero(void **state)
@@ -361,8 +267,6 @@ int main(void)
         cmocka_unit_test(of_many_those_that_are_stale_are_refused),
         cmocka_unit_test(of_many_all_come_or_none),
         cmocka_unit_test(of_more_than_may_be_cached_the_rest_goes_back),
-        cmocka_unit_test(batches_cross_threads),
-        cmocka_unit_test(a_forked_child_has_its_own_batches),
         cmocka_unit_test(zeroed_buffers_are_zero),
         cmocka_unit_test(what_was_released_last_is_handed_out_first),
     };

@@ -33,7 +33,7 @@ typedef struct worker {
     rng random;
     size_t rounds;
     batch own;
-    uint64_t failed, refused;
+    uint64_t failed, refused, asked;
     pthread_t thread;
 } worker;
 
@@ -141,19 +141,26 @@ static void acquire_each(worker *w, batch *all, size_t wanted, size_t bytes)
             continue;
         if (how == 2)
             MUST(memory[0] == 0 && memory[all->words - 1] == 0);
+        w->asked += bytes;
         stamp(all, all->count, memory);
         all->buffers[all->count++] = b;
     }
 }
 
+/* What was asked of those that come before one fails is counted, too, and no thread knows how many
+ * these were. */
+static bool any_failed; /* atomic */
+
 static void acquire_many(worker *w, batch *all, size_t wanted, size_t bytes)
 {
     if (tide_buffer_acquire_many(w->buffers, bytes, wanted, all->buffers) != TIDE_OK) {
         MUST(tide_error_status() == TIDE_ERROR_MEMORY);
+        __atomic_store_n(&any_failed, true, __ATOMIC_RELAXED);
         w->failed++;
         return;
     }
     all->count = wanted;
+    w->asked += wanted * bytes;
     for (size_t i = 0; i < wanted; i++)
         stamp(all, i, tide_buffer_pointer(w->buffers, all->buffers[i]));
 }
@@ -177,7 +184,9 @@ static void check_stamps(worker *w, const batch *all)
 {
     for (size_t i = 0; i < all->count; i++) {
         uint64_t *memory = tide_buffer_pointer(w->buffers, all->buffers[i]);
-        MUST(memory != NULL);
+        MUST(memory != NULL && tide_buffer_bytes(w->buffers, all->buffers[i]) >= all->words * 8);
+        tide_buffer found = tide_buffer_of(w->buffers, memory);
+        MUST(memcmp(&found, &all->buffers[i], sizeof found) == 0);
         MUST(memory[0] == all->stamp + i && memory[all->words - 1] == all->stamp + i);
         memory[0] = memory[all->words - 1] = 0;
     }
@@ -280,17 +289,21 @@ static int fork_in_the_storm(tide_buffers *buffers)
 static void expect_sum(tide_buffers *buffers, const worker *workers, const board *all)
 {
     tide_buffers_statistics s = stats_of(buffers);
-    uint64_t live = 0, failed = 0, refused = 0;
+    uint64_t live = 0, failed = 0, refused = 0, asked = 0;
     for (size_t i = 0; i < THREADS; i++) {
         live += workers[i].own.count;
         failed += workers[i].failed;
         refused += workers[i].refused;
+        asked += workers[i].asked;
     }
     for (size_t i = 0; i < BOARD; i++)
         live += all->places[i].count;
     assert_int_equal(s.live, live);
     assert_int_equal(s.failed, failed);
     assert_int_equal(s.refused, refused);
+    if (!any_failed)
+        assert_int_equal(s.bytes_asked, asked);
+    assert_true(s.bytes_live + s.bytes_cached <= s.bytes_high);
     assert_int_equal(s.hits + s.misses, s.releases + s.live);
     assert_int_equal(s.misses, s.live + s.cached + s.dropped + s.trimmed); /* each is somewhere */
 }
@@ -303,6 +316,7 @@ static void run(tide_buffers_options options, bool refuse, uint64_t seed)
     all = (board){.lock = PTHREAD_MUTEX_INITIALIZER};
     __atomic_store_n(&finished, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stormy, refuse, __ATOMIC_RELAXED);
+    any_failed = false;
     for (size_t i = 0; i < THREADS; i++) {
         workers[i] = (worker){.buffers = buffers,
                               .board = &all,

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Random programs of many threads against an oracle: each thread knows what it holds, stamps what
- * it gets, passes some of it to others, releases some of it twice, and counts. In the end, and at
- * moments in between, the counters of the library must add up to what the threads know; under
- * ThreadSanitizer the stamps, plain words, show a buffer that is in two hands. */
+/* Buffers and threads: handles that are stale, released in a race, or used while all threads are
+ * stopped; threads that end, processes that fork. (Random programs: storm.c.) */
 #define _GNU_SOURCE
 #include "bed.h"
-#include "tests/random.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <tidepool/buffers.h>
@@ -17,247 +13,7 @@
 
 #include "runtime/buffers/store/magazine.h"
 
-enum { THREADS = 8, HELD = 24, BOARD = 16, OLD = 8, SIZES = 12, ROUNDS = 1000000 };
-
-typedef struct held {
-    tide_buffer buffer;
-    uint64_t *memory; /* NULL: none */
-    size_t words;
-    uint64_t stamp;
-} held;
-
-/* What any thread may take over. */
-typedef struct board {
-    pthread_mutex_t lock;
-    held slots[BOARD];
-} board;
-
-typedef struct worker {
-    tide_buffers *buffers;
-    board *board;
-    rng random;
-    unsigned long rounds;
-    held own[HELD];
-    tide_buffer old[OLD];
-    uint64_t acquires, releases, refused, asked, live;
-    pthread_t thread;
-} worker;
-
-static uint64_t draw(worker *w)
-{
-    return rng_next(&w->random);
-}
-
-/* ---- what a thread does -----------------------------------------------------------------------
- */
-
-static void check_stamps(const held *h)
-{
-    if (h->words > 0)
-        assert_true(h->memory[0] == h->stamp && h->memory[h->words - 1] == h->stamp);
-}
-
-static void acquire(worker *w, held *h)
-{
-    static const size_t sizes[SIZES] = {0,    8,    64,   65,   200,  256,
-                                        1000, 1024, 1500, 4096, 5000, 20000};
-    size_t bytes = sizes[draw(w) % SIZES];
-    uint32_t flags = draw(w) % 8 == 0 ? TIDE_BUFFER_TAG(draw(w) % 3) : 0;
-    unsigned how = (unsigned)(draw(w) % 4);
-    if (how == 0)
-        expect_ok(tide_buffer_acquire_many(w->buffers, bytes, 1, &h->buffer));
-    else if (how == 1)
-        h->buffer = tide_buffer_acquire_zeroed(w->buffers, bytes);
-    else
-        h->buffer = tide_buffer_acquire_on(w->buffers, bytes, flags, NULL);
-    assert_true(h->buffer.generation != 0);
-    h->memory = tide_buffer_pointer(w->buffers, h->buffer);
-    assert_non_null(h->memory);
-    assert_true(tide_buffer_bytes(w->buffers, h->buffer) >= bytes);
-    h->words = bytes / 8;
-    if (how == 1 && h->words > 0)
-        assert_true(h->memory[0] == 0 && h->memory[h->words - 1] == 0);
-    h->stamp = draw(w);
-    if (h->words > 0)
-        h->memory[0] = h->memory[h->words - 1] = h->stamp;
-    w->acquires++;
-    w->asked += bytes;
-}
-
-static void release(worker *w, held *h)
-{
-    check_stamps(h);
-    if (h->words > 0)
-        h->memory[0] = h->memory[h->words - 1] = 0;
-    tide_buffer found = tide_buffer_of(w->buffers, h->memory);
-    assert_true(found.slot == h->buffer.slot && found.generation == h->buffer.generation);
-    tide_status status = draw(w) % 2 == 0 ? tide_buffer_release(w->buffers, found)
-                                          : tide_buffer_release_many(w->buffers, &found, 1);
-    assert_int_equal(status, TIDE_OK);
-    w->old[draw(w) % OLD] = h->buffer;
-    h->memory = NULL;
-    w->releases++;
-}
-
-static void release_again(worker *w)
-{
-    tide_buffer old = w->old[draw(w) % OLD];
-    assert_int_equal(tide_buffer_release(w->buffers, old), TIDE_ERROR_STALE);
-    w->refused++;
-}
-
-static void exchange(worker *w, held *h)
-{
-    held *place = &w->board->slots[draw(w) % BOARD];
-    pthread_mutex_lock(&w->board->lock);
-    held other = *place;
-    *place = *h;
-    *h = other;
-    pthread_mutex_unlock(&w->board->lock);
-    if (h->memory != NULL)
-        check_stamps(h);
-}
-
-/* Several at once, of one size, from whatever cells and lists there are. One of
- * them is released twice. */
-static void exchange_many(worker *w)
-{
-    enum { MANY = 40 };
-    tide_buffer many[MANY + 1];
-    size_t count = 1 + draw(w) % MANY, bytes = 64u << draw(w) % 5;
-    expect_ok(tide_buffer_acquire_many(w->buffers, bytes, count, many));
-    many[count] = many[draw(w) % count]; /* released twice */
-    assert_int_equal(tide_buffer_release_many(w->buffers, many, count + 1), TIDE_ERROR_STALE);
-    w->acquires += count;
-    w->releases += count;
-    w->refused++;
-    w->asked += count * bytes;
-}
-
-static void step(worker *w)
-{
-    held *h = &w->own[draw(w) % HELD];
-    unsigned what = (unsigned)(draw(w) % 16);
-    if (what == 0)
-        release_again(w);
-    else if (what == 4 && draw(w) % 8 == 0)
-        exchange_many(w);
-    else if (what < 4)
-        exchange(w, h);
-    else if (h->memory == NULL)
-        acquire(w, h);
-    else
-        release(w, h);
-}
-
-static unsigned finished; /* workers; atomic */
-
-static void *work(void *argument)
-{
-    worker *w = argument;
-    for (unsigned long i = 0; i < w->rounds; i++)
-        step(w);
-    for (size_t i = 0; i < HELD; i++)
-        w->live += w->own[i].memory != NULL;
-    __atomic_fetch_add(&finished, 1, __ATOMIC_RELAXED);
-    return NULL;
-}
-
-/* ---- what the library says ----------------------------------------------------------------------
- */
-
-static void check_moment(tide_buffers *buffers)
-{
-    enum { ROOM = 128 };
-    tide_buffers_statistics s;
-    tide_bucket_statistics b[ROOM];
-    expect_ok(tide_buffers_stats(buffers, &s, b, ROOM));
-    assert_true(s.buckets <= ROOM);
-    assert_true(s.hits + s.misses == s.releases + s.live);
-    assert_true(s.bytes_cached <= s.bytes_max);
-    assert_true(s.bytes_live + s.bytes_cached <= s.bytes_high);
-    for (size_t i = 0; i < s.buckets; i++) {
-        assert_true(b[i].cached <= s.count_max);
-        assert_true(b[i].hits + b[i].misses == b[i].releases + b[i].live);
-    }
-}
-
-static void expect_sum(tide_buffers *buffers, const worker *workers, board *all)
-{
-    tide_buffers_statistics s = stats_of(buffers);
-    uint64_t acquires = 0, releases = 0, refused = 0, asked = 0, live = 0;
-    for (size_t i = 0; i < THREADS; i++) {
-        acquires += workers[i].acquires;
-        releases += workers[i].releases;
-        refused += workers[i].refused;
-        asked += workers[i].asked;
-        live += workers[i].live;
-    }
-    for (size_t i = 0; i < BOARD; i++)
-        live += all->slots[i].memory != NULL;
-    assert_int_equal(s.hits + s.misses, acquires);
-    assert_int_equal(s.releases, releases);
-    assert_int_equal(s.refused, refused);
-    assert_int_equal(s.bytes_asked, asked);
-    assert_int_equal(s.live, live);
-    assert_int_equal(s.misses, s.live + s.cached + s.dropped + s.trimmed); /* each is somewhere */
-    assert_int_equal(s.failed, 0);
-}
-
-static void give_rest_back(worker *w, board *all)
-{
-    for (size_t i = 0; i < HELD; i++)
-        if (w->own[i].memory != NULL)
-            release(w, &w->own[i]);
-    for (size_t i = 0; i < BOARD; i++)
-        if (all->slots[i].memory != NULL)
-            release(w, &all->slots[i]);
-}
-
-/* A watcher trims and looks on; some bounds are so tight that they are met all the time. */
-static void run(tide_buffers_options options, uint64_t seed)
-{
-    tide_buffers *buffers = made(&options);
-    board all = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    static worker workers[THREADS];
-    memset(workers, 0, sizeof workers);
-    __atomic_store_n(&finished, 0, __ATOMIC_RELAXED);
-    for (size_t i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.buffers = buffers,
-                              .board = &all,
-                              .random = {seed * THREADS + i},
-                              .rounds = scaled(ROUNDS, 1) / THREADS};
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    }
-    for (unsigned i = 0; __atomic_load_n(&finished, __ATOMIC_RELAXED) < THREADS; i++) {
-        check_moment(buffers); /* as often as can be: each stops everybody, somewhere */
-        if (i % 16 == 0)
-            tide_buffers_trim(buffers, 0);
-    }
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(workers[i].thread, NULL);
-    expect_sum(buffers, workers, &all);
-    for (size_t i = 0; i < THREADS; i++)
-        give_rest_back(&workers[i], &all);
-    assert_int_equal(stats_of(buffers).live, 0);
-    check_moment(buffers);
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
-static void counters_add_up_and_no_buffer_is_in_two_hands(void **state)
-{
-    (void)state;
-    run((tide_buffers_options){0}, 1);
-}
-
-static void the_same_when_the_cache_is_small(void **state)
-{
-    (void)state;
-    run((tide_buffers_options){.count_max = 3, .bytes_max = 64 * KIB}, 2);
-}
-
-/* ---- one handle, many releases ------------------------------------------------------------------
- */
+/* ---- one handle, many releases -------------------------------------------------------------- */
 
 typedef struct race {
     tide_buffers *buffers;
@@ -302,8 +58,7 @@ static void of_many_releases_at_once_one_wins(void **state)
     expect_ok(tide_buffers_destroy(r.buffers));
 }
 
-/* ---- threads that end, processes that fork
- * -------------------------------------------------------- */
+/* ---- threads that end ------------------------------------------------------------------------ */
 
 static void *use_once(void *buffers)
 {
@@ -503,8 +258,6 @@ static void a_forked_child_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_add_up_and_no_buffer_is_in_two_hands),
-        cmocka_unit_test(the_same_when_the_cache_is_small),
         cmocka_unit_test(of_many_releases_at_once_one_wins),
         cmocka_unit_test(what_a_thread_cached_outlives_it),
         cmocka_unit_test(instances_come_and_go_under_a_thread),

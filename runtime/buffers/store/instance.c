@@ -8,7 +8,7 @@
 #include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 
-static tide_buffers *instance_list; /* guarded by the registry, as is the next */
+static tide_buffers *instance_list; /* the oldest first; guarded by the registry, as is the next */
 static uint64_t instance_numbers;   /* the last number given out               */
 static tide_buffers *instance_ways[TIDE_MAGAZINE_WAYS];
 
@@ -62,13 +62,10 @@ void tide_buffers_enlist(tide_buffers *buffers)
     tide_assert(buffers->number == 0 && buffers->link == NULL);
     buffers->number = instance_numbers_from() + ++instance_numbers;
     buffers->quick = buffers->quick && instance_take_way(buffers);
-    buffers->next = instance_list;
     buffers->link = &instance_list;
-    if (instance_list != NULL) {
-        tide_assert(instance_list->link == &instance_list);
-        instance_list->link = &buffers->next;
-    }
-    instance_list = buffers;
+    while (*buffers->link != NULL)
+        buffers->link = &(*buffers->link)->next;
+    *buffers->link = buffers;
 }
 
 void tide_buffers_delist(tide_buffers *buffers)
