@@ -51,9 +51,9 @@ typedef struct tide_device_memory {
     uint64_t refused;              /* requests that the limit refused, repeated ones too */
     uint64_t asked;                /* calls of the program's function                  */
     bool driver_known;             /* the driver keeps a memory pool; else what follows is 0 */
-    void *driver_pool;             /* the device's own CUmemoryPool, for the driver's calls;
-                                      NULL: memory by the page (setting `cuda_memory`) */
-    size_t driver_reserved, driver_reserved_peak, driver_used, driver_used_peak; /* bytes */
+    void *driver_pool;             /* the device's own CUmemoryPool, for the driver's calls */
+    size_t driver_reserved, driver_reserved_peak, driver_used, driver_used_peak; /* bytes; with
+                                      the setting `cuda_memory` what is mapped by the page, too */
     TIDE_GROWTH;
 } tide_device_memory;
 

@@ -120,13 +120,17 @@ static tide_status cuda_make_pool(tide_device *device)
     return status;
 }
 
-/* By the page, where that is asked for and the device can; else the pool. */
+/* The pool; and by the page what is not small, where that is asked for and the device can. */
 static tide_status cuda_make_memory(tide_device *device)
 {
-    if (tide_setting_get(TIDE_SETTING_cuda_memory) != 0)
-        TIDE_FORWARD(tide_cuda_pages_begin(device));
-    device->extends = tide_cuda_of(device)->pages != NULL;
-    return tide_cuda_of(device)->pages != NULL ? TIDE_OK : cuda_make_pool(device);
+    tide_cuda *cuda = tide_cuda_of(device);
+    TIDE_FORWARD(cuda_make_pool(device));
+    tide_status status =
+        tide_setting_get(TIDE_SETTING_cuda_memory) != 0 ? tide_cuda_pages_begin(device) : TIDE_OK;
+    if (status != TIDE_OK && cuda->pool != NULL)
+        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
+    device->extends = cuda->pages != NULL;
+    return status;
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */

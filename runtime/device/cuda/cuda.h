@@ -19,7 +19,7 @@ typedef struct tide_cuda {
     tide_cu_device ordinal;
     tide_cu_context context; /* the primary one: programs that use the runtime API share it */
     tide_cu_pool pool;       /* its own: it keeps memory that is given back; NULL: it has none */
-    struct tide_cuda_pages *pages; /* in place of the pool: pages.c; NULL: there are none */
+    struct tide_cuda_pages *pages; /* of what is not small: pages.c; NULL: there are none */
     tide_cu_stream service;        /* its own, non-blocking: tide_device.service */
     uint8_t busy[16]; /* atomic, of streams by their handles: orders for which nobody asks */
     tide_lock lock;   /* of the list */
@@ -96,13 +96,15 @@ tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out);
 
 /* runtime/device/cuda/pages.c
  * The context is current in all but `give` and `extend`. begin: without a message where the driver
- * cannot. take: TIDE_ERROR_MEMORY, without a message, where there is none. */
+ * cannot. serve: is such a request one for pages? take: TIDE_ERROR_MEMORY, without a message, where
+ * there is none. give: false: it is no such memory. reserved: adds what is mapped. */
 tide_status tide_cuda_pages_begin(tide_device *device);
 void tide_cuda_pages_end(tide_device *device, bool reachable);
-tide_status tide_cuda_pages_take(tide_device *device, size_t bytes, size_t align, void **data);
-void tide_cuda_pages_give(tide_device *device, void *stream, void *data);
+bool tide_cuda_pages_serve(const tide_cuda *cuda, size_t bytes, size_t align);
+tide_status tide_cuda_pages_take(tide_device *device, size_t bytes, void **data);
+bool tide_cuda_pages_give(tide_device *device, void *stream, const void *data);
 tide_status tide_cuda_pages_trim(tide_device *device, size_t keep);
-tide_reserved tide_cuda_pages_reserved(tide_device *device);
+void tide_cuda_pages_reserved(tide_device *device, tide_reserved *out);
 tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes);
 
 /* runtime/device/cuda/peer.c */

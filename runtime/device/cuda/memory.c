@@ -91,8 +91,8 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
 static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
                                         size_t align, void **data)
 {
-    if (tide_cuda_of(device)->pages != NULL)
-        return tide_cuda_pages_take(device, bytes, align, data);
+    if (tide_cuda_pages_serve(tide_cuda_of(device), bytes, align))
+        return tide_cuda_pages_take(device, bytes, data);
     TIDE_FORWARD(cuda_allocate_kind(device, stream, TIDE_MEMORY_DEVICE, bytes, data));
     if ((uintptr_t)*data % align == 0)
         return TIDE_OK;

@@ -3,284 +3,168 @@
  * needed and unmapped where it is free. So any free memory serves any request, what stands before
  * free addresses grows where it is, and a trim gives back what is free in the middle.
  *
- * The range is cut in blocks, kept in the order of addresses: taken, leaving or idle. Idle
- * neighbours are joined; whether anything is mapped there stands in a table, by the granule. A block
- * that is given back leaves behind its stream (deferred.h), so nothing queued uses what is idle: it
- * is ready for any stream, a captured one too, and may be unmapped. The driver is called under the
- * lock, which nobody takes around fork. */
+ * The range is cut in units of the driver's granularity, and a block is some of them. What is smaller than
+ * a unit is the driver's pool's. A block that is given back leaves behind its stream (deferred.h),
+ * so nothing queued uses a unit that is not in use: it is ready for any stream, a captured one
+ * too, and may be unmapped. The driver is called under the lock, which nobody takes around fork. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/deferred.h"
 
-enum {
-    BLOCK_ALIGN = 512,
-    RANGE_TIMES = 8,     /* the device's memory: addresses cost nothing, and holes must be found */
-    CHUNK_GRANULES = 16, /* the most that is mapped, and unmapped, as one */
-};
+enum { RANGE_TIMES = 8 }; /* the device's memory: addresses cost nothing, and holes must be found */
 
-typedef enum block_state { IDLE, TAKEN, LEAVING } block_state;
+#define NOWHERE SIZE_MAX
 
-typedef struct block {
-    tide_deferred deferred; /* first */
-    struct block *before, *next;
-    size_t at, bytes; /* in the range */
-    block_state state;
-} block;
-
-/* What is mapped as one stands at its first granule; the others of it are only mapped. */
-typedef struct granule {
+typedef struct unit {
+    tide_deferred deferred; /* first; of the first unit of a block that leaves */
     unsigned long long handle;
-    uint32_t count;
-    bool mapped;
-} granule;
+    size_t count; /* of the first unit of a block: the units that it has */
+    bool mapped, used;
+} unit;
 
 typedef struct tide_cuda_pages {
     tide_lock lock;
     tide_cu_page_properties properties; /* of what is mapped */
     tide_cu_address base;
-    size_t bytes, granule, top; /* top: nothing from this granule on is mapped */
-    granule *granules;
-    block *first;
-    size_t mapped, mapped_peak, used, used_peak;
+    unit *units;
+    size_t count, bytes; /* of units; of each of them */
+    size_t top, last;    /* from this unit on nothing was ever used; the size of the block before */
+    size_t mapped, mapped_peak, used, used_peak; /* units */
 } tide_cuda_pages;
 
-static size_t pages_round(size_t bytes, size_t to)
+static size_t pages_units(const tide_cuda_pages *pages, size_t bytes)
 {
-    return (bytes + to - 1) / to * to;
+    return bytes / pages->bytes + (bytes % pages->bytes != 0);
+}
+
+static tide_cu_address pages_address(const tide_cuda_pages *pages, size_t at)
+{
+    tide_assert(at < pages->count);
+    return pages->base + at * pages->bytes;
 }
 
 /* ---- what is mapped ----------------------------------------------------------------------- */
 
-static tide_cu_address pages_address(const tide_cuda_pages *pages, size_t at)
-{
-    tide_assert(at <= pages->bytes);
-    return pages->base + at;
-}
-
 /* Made, mapped and open to the device; or none of it. */
-static tide_cu_result pages_map_chunk(const tide_cuda *cuda, size_t first, size_t count)
+static tide_cu_result pages_map_unit(const tide_cuda *cuda, size_t at)
 {
     tide_cuda_pages *pages = cuda->pages;
     const tide_cu_access access = {.location = {TIDE_CU_LOCATION_DEVICE, cuda->ordinal},
                                    .flags = TIDE_CU_ACCESS_READ_WRITE};
-    const tide_cu_address address = pages_address(pages, first * pages->granule);
-    const size_t bytes = count * pages->granule;
-    unsigned long long handle = 0;
-    tide_cu_result result = tide_cu.cuMemCreate(&handle, bytes, &pages->properties, 0);
+    const tide_cu_address address = pages_address(pages, at);
+    unit *one = &pages->units[at];
+    tide_assert(!one->mapped && one->used);
+    tide_cu_result result = tide_cu.cuMemCreate(&one->handle, pages->bytes, &pages->properties, 0);
     if (result != TIDE_CU_SUCCESS)
         return result;
-    result = tide_cu.cuMemMap(address, bytes, 0, handle, 0);
+    result = tide_cu.cuMemMap(address, pages->bytes, 0, one->handle, 0);
     if (result == TIDE_CU_SUCCESS) {
-        result = tide_cu.cuMemSetAccess(address, bytes, &access, 1);
+        result = tide_cu.cuMemSetAccess(address, pages->bytes, &access, 1);
         if (result != TIDE_CU_SUCCESS)
-            (void)tide_cu.cuMemUnmap(address, bytes);
+            (void)tide_cu.cuMemUnmap(address, pages->bytes);
     }
     if (result != TIDE_CU_SUCCESS) {
-        (void)tide_cu.cuMemRelease(handle);
+        (void)tide_cu.cuMemRelease(one->handle);
         return result;
     }
-    for (size_t i = 0; i < count; i++)
-        pages->granules[first + i] = (granule){.mapped = true};
-    pages->granules[first] = (granule){handle, (uint32_t)count, true};
-    pages->top = first + count > pages->top ? first + count : pages->top;
-    pages->mapped += bytes;
+    one->mapped = true;
+    pages->mapped++;
     pages->mapped_peak = pages->mapped > pages->mapped_peak ? pages->mapped : pages->mapped_peak;
     return TIDE_CU_SUCCESS;
 }
 
 /* Nothing uses it any more. */
-static tide_cu_result pages_unmap_chunk(tide_cuda_pages *pages, size_t first)
+static tide_cu_result pages_unmap_unit(tide_cuda_pages *pages, size_t at)
 {
-    const granule chunk = pages->granules[first];
-    const size_t bytes = chunk.count * pages->granule;
-    tide_assert(chunk.count != 0 && chunk.mapped);
-    tide_cu_result result = tide_cu.cuMemUnmap(pages_address(pages, first * pages->granule), bytes);
+    unit *one = &pages->units[at];
+    tide_assert(one->mapped && pages->mapped > 0);
+    tide_cu_result result = tide_cu.cuMemUnmap(pages_address(pages, at), pages->bytes);
     if (result != TIDE_CU_SUCCESS)
         return result;
-    for (size_t i = 0; i < chunk.count; i++)
-        pages->granules[first + i] = (granule){.mapped = false};
-    tide_assert(pages->mapped >= bytes);
-    pages->mapped -= bytes;
-    return tide_cu.cuMemRelease(chunk.handle);
+    one->mapped = false;
+    pages->mapped--;
+    return tide_cu.cuMemRelease(one->handle);
 }
 
-/* Unmaps what lies whole in idle blocks, until no more than `keep` bytes are mapped and not in use. */
-static tide_cu_result pages_unmap_idle(tide_cuda_pages *pages, size_t keep)
+/* Until no more than so many units are mapped and not in use. */
+static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep)
 {
     tide_cu_result result = TIDE_CU_SUCCESS;
-    for (const block *one = pages->first; one != NULL; one = one->next) {
-        size_t end = (one->at + one->bytes) / pages->granule;
-        end = end < pages->top ? end : pages->top;
-        for (size_t i = pages_round(one->at, pages->granule) / pages->granule;
-             one->state == IDLE && i < end && pages->mapped - pages->used > keep; i++) {
-            const size_t count = pages->granules[i].count;
-            if (count != 0 && i + count <= end && result == TIDE_CU_SUCCESS)
-                result = pages_unmap_chunk(pages, i);
-        }
-    }
+    for (size_t i = 0; i < pages->top && result == TIDE_CU_SUCCESS; i++)
+        if (pages->units[i].mapped && !pages->units[i].used && pages->mapped > pages->used + keep)
+            result = pages_unmap_unit(pages, i);
     return result;
 }
 
-/* All of a block that is taken. Where there is no more, what is free elsewhere is unmapped first. */
-static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t bytes)
+/* Units that are in use. Where there is no more memory, what is free goes back first: here, and
+ * that of the driver's pool. */
+static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
 {
-    tide_cuda_pages *pages = cuda->pages;
-    const size_t end = pages_round(at + bytes, pages->granule) / pages->granule;
     tide_cu_result result = TIDE_CU_SUCCESS;
-    for (size_t i = at / pages->granule, count; i < end && result == TIDE_CU_SUCCESS; i += count) {
-        count = 1;
-        if (pages->granules[i].mapped)
+    for (size_t i = at; i < at + count && result == TIDE_CU_SUCCESS; i++) {
+        if (cuda->pages->units[i].mapped)
             continue;
-        while (i + count < end && count < CHUNK_GRANULES && !pages->granules[i + count].mapped)
-            count++;
-        result = pages_map_chunk(cuda, i, count);
-        if (result == TIDE_CU_OUT_OF_MEMORY && pages_unmap_idle(pages, 0) == TIDE_CU_SUCCESS)
-            result = pages_map_chunk(cuda, i, count);
+        result = pages_map_unit(cuda, i);
+        if (result != TIDE_CU_OUT_OF_MEMORY)
+            continue;
+        if (cuda->pool != NULL)
+            (void)tide_cu.cuMemPoolTrimTo(cuda->pool, 0);
+        if (pages_unmap_unused(cuda->pages, 0) == TIDE_CU_SUCCESS)
+            result = pages_map_unit(cuda, i);
     }
     return result;
-}
-
-/* ---- blocks ------------------------------------------------------------------------------- */
-
-/* The second part of the block, which ends where that begins. NULL: no memory for it. */
-static block *pages_split(block *one, size_t bytes)
-{
-    tide_assert(bytes > 0 && bytes < one->bytes && one->state == IDLE);
-    block *second = tide_os_resize(NULL, sizeof *second);
-    if (second == NULL)
-        return NULL;
-    *second = (block){
-        .before = one, .next = one->next, .at = one->at + bytes, .bytes = one->bytes - bytes};
-    if (second->next != NULL)
-        second->next->before = second;
-    one->next = second;
-    one->bytes = bytes;
-    return second;
-}
-
-/* The block behind is a part of it from now on. */
-static void pages_join(block *one)
-{
-    block *second = one->next;
-    tide_assert(second->at == one->at + one->bytes);
-    one->bytes += second->bytes;
-    one->next = second->next;
-    if (one->next != NULL)
-        one->next->before = one;
-    tide_os_free(second);
-}
-
-static void pages_make_idle(block *one)
-{
-    one->state = IDLE;
-    if (one->next != NULL && one->next->state == IDLE)
-        pages_join(one);
-    if (one->before != NULL && one->before->state == IDLE)
-        pages_join(one->before);
-}
-
-/* This part of an idle block. NULL: no memory to remember it. */
-static block *pages_cut(block *from, size_t at, size_t bytes)
-{
-    block *one = at > from->at ? pages_split(from, at - from->at) : from;
-    if (one == NULL)
-        return NULL;
-    if (one->bytes > bytes && pages_split(one, bytes) == NULL) {
-        pages_make_idle(one);
-        return NULL;
-    }
-    tide_assert(one->at == at && one->bytes == bytes);
-    one->state = TAKEN;
-    return one;
-}
-
-static block *pages_find(const tide_cuda_pages *pages, const void *data)
-{
-    const size_t at = (size_t)((tide_cu_address)(uintptr_t)data - pages->base);
-    block *one = pages->first;
-    while (one->at != at) {
-        one = one->next;
-        tide_assert(one != NULL);
-    }
-    tide_assert(one->state == TAKEN);
-    return one;
 }
 
 /* ---- where a request goes ----------------------------------------------------------------- */
 
-/* The place found so far: `missing` bytes of it are to be mapped, so many mapped ones are left over. */
-typedef struct place {
-    block *in;
-    size_t at, missing, over;
-} place;
-
-static void pages_consider(const tide_cuda_pages *pages, block *in, size_t at, size_t mapped_end,
-                           size_t bytes, size_t align, place *best)
+/* The first so many units in a row that are not in use; `mapped`: and have memory already. */
+static size_t pages_find(const tide_cuda_pages *pages, size_t end, size_t count, bool mapped)
 {
-    const size_t address = (size_t)pages->base + at, end = in->at + in->bytes;
-    at += pages_round(address, align) - address;
-    if (at > end || end - at < bytes)
-        return;
-    const size_t mapped = mapped_end > at ? mapped_end - at : 0;
-    const size_t missing = mapped < bytes ? bytes - mapped : 0;
-    const size_t over = mapped > bytes ? mapped - bytes : 0;
-    if (best->in == NULL || missing < best->missing ||
-        (missing == best->missing && over < best->over))
-        *best = (place){in, at, missing, over};
-}
-
-/* Where nothing is mapped, as many addresses are left free behind the block before as it has: it may
- * grow. */
-static size_t pages_leave_room(const tide_cuda_pages *pages, const block *in, size_t bytes)
-{
-    const size_t room = in->before != NULL ? pages_round(in->before->bytes, pages->granule) : 0;
-    const bool large = bytes >= pages->granule && room > pages->granule;
-    return large && room < in->bytes / 2 && bytes < in->bytes / 2 ? room : 0;
-}
-
-/* The beginning of an idle block, and of what is mapped in it. */
-static void pages_search_block(const tide_cuda_pages *pages, block *in, size_t bytes, size_t align,
-                               place *best)
-{
-    const size_t unit = pages->granule, end = in->at + in->bytes;
-    size_t i = in->at / unit;
-    if (i >= pages->top || !pages->granules[i].mapped)
-        pages_consider(pages, in, in->at + pages_leave_room(pages, in, bytes), 0, bytes, align,
-                       best);
-    for (size_t next; i < pages->top && i * unit < end; i = next) {
-        const bool mapped = pages->granules[i].mapped;
-        for (next = i + 1; mapped && next < pages->top && pages->granules[next].mapped;)
-            next++;
-        const size_t at = i * unit > in->at ? i * unit : in->at, until = next * unit;
-        if (mapped)
-            pages_consider(pages, in, at, until < end ? until : end, bytes, align, best);
+    size_t row = 0;
+    for (size_t i = 0; i < end; i++) {
+        const unit *one = &pages->units[i];
+        row = !one->used && (one->mapped || !mapped) ? row + 1 : 0;
+        if (row == count)
+            return i + 1 - count;
+        i += one->used ? one->count - 1 : 0;
     }
+    return NOWHERE;
 }
 
-static place pages_search(const tide_cuda_pages *pages, size_t bytes, size_t align)
+/* Where nothing was ever used, as many addresses are left free behind the block before as it has: it may
+ * grow. */
+static size_t pages_search(const tide_cuda_pages *pages, size_t count)
 {
-    place best = {.in = NULL};
-    for (block *one = pages->first; one != NULL; one = one->next)
-        if (one->state == IDLE && one->bytes >= bytes)
-            pages_search_block(pages, one, bytes, align, &best);
-    return best;
+    size_t at = pages_find(pages, pages->top, count, true);
+    if (at == NOWHERE)
+        at = pages_find(pages, pages->top, count, false);
+    if (at == NOWHERE && pages->top + pages->last + count <= pages->count)
+        return pages->top + pages->last;
+    return at != NOWHERE ? at : pages_find(pages, pages->count, count, false);
 }
 
 /* ---- taken and given back ----------------------------------------------------------------- */
+
+static void pages_set_used(tide_cuda_pages *pages, size_t at, size_t count, bool used)
+{
+    for (size_t i = at; i < at + count; i++) {
+        tide_assert(pages->units[i].used != used);
+        pages->units[i].used = used;
+    }
+}
 
 /* Work on it is over. In a forked child whoever had the lock may not be there. */
 static void pages_go(tide_device *device, tide_deferred *deferred)
 {
     tide_cuda_pages *pages = tide_cuda_of(device)->pages;
-    block *one = (block *)(void *)deferred;
+    const unit *first = (unit *)(void *)deferred;
     if (tide_driver_forked(TIDE_DRIVER_CUDA))
         return;
     tide_lock_take(&pages->lock);
-    tide_assert(one->state == LEAVING && pages->used >= one->bytes);
-    pages->used -= one->bytes;
-    pages_make_idle(one);
+    pages_set_used(pages, (size_t)(first - pages->units), first->count, false);
+    pages->used -= first->count;
     tide_lock_let_go(&pages->lock);
 }
 
@@ -291,85 +175,97 @@ static tide_status pages_status(tide_device *device, const char *entry, tide_cu_
                                              : tide_cuda_fail(device, entry, result);
 }
 
-static tide_cu_result pages_take(const tide_cuda *cuda, const place *found, size_t bytes,
-                                 void **data)
+/* These units, which nothing uses, with memory. */
+static tide_cu_result pages_use(const tide_cuda *cuda, size_t at, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
-    block *one = found->in != NULL ? pages_cut(found->in, found->at, bytes) : NULL;
-    if (one == NULL)
-        return TIDE_CU_OUT_OF_MEMORY;
-    tide_cu_result result = pages_map(cuda, one->at, bytes);
+    pages_set_used(pages, at, count, true);
+    pages->last = at + count > pages->top ? count : pages->last;
+    pages->top = at + count > pages->top ? at + count : pages->top;
+    tide_cu_result result = pages_map(cuda, at, count);
     if (result != TIDE_CU_SUCCESS) {
-        pages_make_idle(one);
+        pages_set_used(pages, at, count, false);
         return result;
     }
-    pages->used += bytes;
+    pages->used += count;
     pages->used_peak = pages->used > pages->used_peak ? pages->used : pages->used_peak;
-    *data = (void *)(uintptr_t)pages_address(pages, one->at);
     return TIDE_CU_SUCCESS;
 }
 
+bool tide_cuda_pages_serve(const tide_cuda *cuda, size_t bytes, size_t align)
+{
+    const tide_cuda_pages *pages = cuda->pages;
+    return pages != NULL && bytes >= pages->bytes && align <= pages->bytes;
+}
+
 /* Before anything is mapped, what the device has come past serves again. */
-tide_status tide_cuda_pages_take(tide_device *device, size_t bytes, size_t align, void **data)
+tide_status tide_cuda_pages_take(tide_device *device, size_t bytes, void **data)
 {
     const tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_pages *pages = cuda->pages;
-    tide_assert(bytes > 0 && data != NULL);
-    if (bytes > pages->bytes)
-        return TIDE_ERROR_MEMORY;
-    bytes = pages_round(bytes, BLOCK_ALIGN);
-    align = align > BLOCK_ALIGN ? align : BLOCK_ALIGN;
+    const size_t count = pages_units(pages, bytes);
     tide_lock_take(&pages->lock);
-    place found = pages_search(pages, bytes, align);
-    if ((found.in == NULL || found.missing != 0) && tide_deferred_any(device)) {
+    if (tide_deferred_any(device) && pages_find(pages, pages->top, count, true) == NOWHERE) {
         tide_lock_let_go(&pages->lock);
         tide_deferred_settle_of(device, pages_go);
         tide_lock_take(&pages->lock);
-        found = pages_search(pages, bytes, align);
     }
-    tide_cu_result result = pages_take(cuda, &found, bytes, data);
+    const size_t at = pages_search(pages, count);
+    tide_cu_result result = at != NOWHERE ? pages_use(cuda, at, count) : TIDE_CU_OUT_OF_MEMORY;
+    if (result == TIDE_CU_SUCCESS) {
+        pages->units[at].count = count;
+        *data = (void *)(uintptr_t)pages_address(pages, at);
+    }
     tide_lock_let_go(&pages->lock);
     return pages_status(device, "cuMemMap", result);
 }
 
-void tide_cuda_pages_give(tide_device *device, void *stream, void *data)
+/* The first unit of the block; NULL: it is the driver's pool's. */
+static unit *pages_block_of(const tide_cuda_pages *pages, const void *data)
 {
-    tide_cuda_pages *pages = tide_cuda_of(device)->pages;
-    tide_lock_take(&pages->lock);
-    block *one = pages_find(pages, data);
-    one->state = LEAVING;
-    tide_lock_let_go(&pages->lock);
-    tide_deferred_put(device, stream, &one->deferred, pages_go);
+    if (pages == NULL || (tide_cu_address)(uintptr_t)data < pages->base)
+        return NULL;
+    const size_t at = (size_t)((tide_cu_address)(uintptr_t)data - pages->base) / pages->bytes;
+    tide_assert(at >= pages->count || pages->units[at].count > 0);
+    return at < pages->count ? &pages->units[at] : NULL;
 }
 
-/* By what lies behind the block, if that is idle. */
-static tide_cu_result pages_extend(const tide_cuda *cuda, block *one, size_t bytes)
+bool tide_cuda_pages_give(tide_device *device, void *stream, const void *data)
 {
-    if (bytes <= one->bytes)
-        return TIDE_CU_SUCCESS;
-    block *behind = one->next;
-    const size_t more = bytes - one->bytes;
-    if (behind == NULL || behind->state != IDLE || behind->bytes < more)
+    unit *first = pages_block_of(tide_cuda_of(device)->pages, data);
+    if (first != NULL)
+        tide_deferred_put(device, stream, &first->deferred, pages_go);
+    return first != NULL;
+}
+
+/* By what lies behind the block, if nothing uses that. */
+static tide_cu_result pages_extend(const tide_cuda *cuda, unit *first, size_t count)
+{
+    const tide_cuda_pages *pages = cuda->pages;
+    const size_t end = (size_t)(first - pages->units) + first->count;
+    const size_t more = count > first->count ? count - first->count : 0;
+    if (more > pages->count - end)
         return TIDE_CU_OUT_OF_MEMORY;
-    void *data = NULL;
-    tide_cu_result result = pages_take(cuda, &(place){.in = behind, .at = behind->at}, more, &data);
+    for (size_t i = end; i < end + more; i++)
+        if (pages->units[i].used)
+            return TIDE_CU_OUT_OF_MEMORY;
+    tide_cu_result result = pages_use(cuda, end, more);
     if (result == TIDE_CU_SUCCESS)
-        pages_join(one);
+        first->count += more;
     return result;
 }
 
 tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes)
 {
     const tide_cuda *cuda = tide_cuda_of(device);
-    tide_cuda_pages *pages = cuda->pages;
+    unit *first = pages_block_of(cuda->pages, data);
     tide_cuda_entered entered;
-    if (pages == NULL || bytes > pages->bytes)
+    if (first == NULL)
         return TIDE_ERROR_MEMORY;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_lock_take(&pages->lock);
-    tide_cu_result result =
-        pages_extend(cuda, pages_find(pages, data), pages_round(bytes, BLOCK_ALIGN));
-    tide_lock_let_go(&pages->lock);
+    tide_lock_take(&cuda->pages->lock);
+    tide_cu_result result = pages_extend(cuda, first, pages_units(cuda->pages, bytes));
+    tide_lock_let_go(&cuda->pages->lock);
     tide_cuda_leave(entered);
     return pages_status(device, "cuMemMap", result);
 }
@@ -379,27 +275,29 @@ tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes)
 tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
 {
     tide_cuda_pages *pages = tide_cuda_of(device)->pages;
+    if (pages == NULL)
+        return TIDE_OK;
     tide_deferred_settle_of(device, pages_go);
     tide_lock_take(&pages->lock);
-    tide_cu_result result = pages_unmap_idle(pages, keep);
+    tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
     tide_lock_let_go(&pages->lock);
     return pages_status(device, "cuMemUnmap", result);
 }
 
-tide_reserved tide_cuda_pages_reserved(tide_device *device)
+void tide_cuda_pages_reserved(tide_device *device, tide_reserved *out)
 {
     tide_cuda_pages *pages = tide_cuda_of(device)->pages;
+    if (pages == NULL)
+        return;
     tide_lock_take(&pages->lock);
-    const tide_reserved out = {.known = true,
-                               .reserved = pages->mapped,
-                               .reserved_peak = pages->mapped_peak,
-                               .used = pages->used,
-                               .used_peak = pages->used_peak};
+    out->known = true;
+    out->reserved += pages->mapped * pages->bytes;
+    out->reserved_peak += pages->mapped_peak * pages->bytes;
+    out->used += pages->used * pages->bytes;
+    out->used_peak += pages->used_peak * pages->bytes;
     tide_lock_let_go(&pages->lock);
-    return out;
 }
 
-/* The range, with one idle block of all of it. */
 static tide_status pages_reserve(tide_device *device, tide_cuda_pages *pages)
 {
     int direct = 0, ordinal = tide_cuda_of(device)->ordinal;
@@ -407,27 +305,22 @@ static tide_status pages_reserve(tide_device *device, tide_cuda_pages *pages)
     pages->properties = (tide_cu_page_properties){.allocation = TIDE_CU_ALLOCATION_PINNED,
                                                   .location = {TIDE_CU_LOCATION_DEVICE, ordinal},
                                                   .direct = direct != 0};
-    TIDE_CUDA_TRY(device, cuMemGetAllocationGranularity, &pages->granule, &pages->properties, 0);
-    tide_assert(pages->granule > 0 && pages->granule % BLOCK_ALIGN == 0);
-    pages->bytes = pages_round(device->bytes, pages->granule) * RANGE_TIMES;
-    const size_t table = pages->bytes / pages->granule * sizeof *pages->granules;
-    pages->granules = tide_os_reserve(table);
-    pages->first = pages->granules != NULL ? tide_os_resize(NULL, sizeof *pages->first) : NULL;
-    if (pages->first == NULL)
+    TIDE_CUDA_TRY(device, cuMemGetAllocationGranularity, &pages->bytes, &pages->properties, 0);
+    tide_assert(pages->bytes > 0);
+    pages->count = pages_units(pages, device->bytes) * RANGE_TIMES;
+    pages->units = tide_os_reserve(pages->count * sizeof *pages->units);
+    if (pages->units == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_device_open", "no memory for device %s",
                          device->name);
-    *pages->first = (block){.bytes = pages->bytes};
-    TIDE_CUDA_TRY(device, cuMemAddressReserve, &pages->base, pages->bytes, pages->granule, 0, 0);
+    TIDE_CUDA_TRY(device, cuMemAddressReserve, &pages->base, pages->count * pages->bytes,
+                  pages->bytes, 0, 0);
     return TIDE_OK;
 }
 
 static void pages_forget(tide_cuda_pages *pages)
 {
-    while (pages->first != NULL && pages->first->next != NULL)
-        pages_join(pages->first);
-    tide_os_free(pages->first);
-    if (pages->granules != NULL)
-        tide_os_unreserve(pages->granules, pages->bytes / pages->granule * sizeof *pages->granules);
+    if (pages->units != NULL)
+        tide_os_unreserve(pages->units, pages->count * sizeof *pages->units);
     tide_lock_destroy(&pages->lock);
     tide_os_free(pages);
 }
@@ -460,10 +353,10 @@ void tide_cuda_pages_end(tide_device *device, bool reachable)
     if (pages == NULL)
         return;
     for (size_t i = 0; reachable && i < pages->top; i++)
-        if (pages->granules[i].count != 0)
-            (void)pages_unmap_chunk(pages, i);
+        if (pages->units[i].mapped)
+            (void)pages_unmap_unit(pages, i);
     if (reachable)
-        (void)tide_cu.cuMemAddressFree(pages->base, pages->bytes);
+        (void)tide_cu.cuMemAddressFree(pages->base, pages->count * pages->bytes);
     pages_forget(pages);
     cuda->pages = NULL;
 }

@@ -59,9 +59,9 @@ tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
 {
     int can = 0;
     tide_cuda_entered entered;
-    if (tide_cuda_of(other)->pool == NULL)
+    if (tide_cuda_of(other)->pool == NULL || tide_cuda_of(other)->pages != NULL)
         return tide_fail(TIDE_ERROR_DEVICE, other->name,
-                         "its memory is of no memory pool, and cannot be opened to others");
+                         "its memory is not all of a memory pool, and cannot be opened to others");
     TIDE_FORWARD(tide_cuda_enter(other, &entered));
     tide_cu_result result = peer_set_access(device, other, allow, &can);
     tide_cuda_leave(entered);

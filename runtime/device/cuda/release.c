@@ -86,9 +86,7 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
         release_pinned(device, data);
     else if (memory != TIDE_MEMORY_DEVICE)
         release_plain(device, data); /* what used it is over */
-    else if (tide_cuda_of(device)->pages != NULL)
-        tide_cuda_pages_give(device, stream, data);
-    else
+    else if (!tide_cuda_pages_give(device, stream, data))
         release_device(device, stream, data);
     tide_cuda_leave(entered);
     tide_device_count(&device->releases);
@@ -101,14 +99,11 @@ tide_status tide_cuda_trim(tide_device *device, size_t keep)
     tide_cu_pool pool = tide_cuda_of(device)->pool;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    if (tide_cuda_of(device)->pages != NULL) {
-        tide_status status = tide_cuda_pages_trim(device, keep);
-        tide_cuda_leave(entered);
-        return status;
-    }
+    tide_status status = tide_cuda_pages_trim(device, keep);
+    keep = tide_cuda_of(device)->pages != NULL ? 0 : keep; /* the pool has what is small */
     tide_cu_result result = pool != NULL ? tide_cu.cuMemPoolTrimTo(pool, keep) : TIDE_CU_SUCCESS;
     tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemPoolTrimTo", result);
+    return result == TIDE_CU_SUCCESS ? status : tide_cuda_fail(device, "cuMemPoolTrimTo", result);
 }
 
 tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out)
@@ -118,11 +113,6 @@ tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out)
     tide_cu_result result = TIDE_CU_SUCCESS;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    if (tide_cuda_of(device)->pages != NULL) {
-        *out = tide_cuda_pages_reserved(device);
-        tide_cuda_leave(entered);
-        return TIDE_OK;
-    }
     for (int i = 0; pool != NULL && result == TIDE_CU_SUCCESS && i < 4; i++)
         result = tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED + i, &values[i]);
     tide_cuda_leave(entered);
@@ -134,5 +124,6 @@ tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out)
                            .reserved_peak = values[1],
                            .used = values[2],
                            .used_peak = values[3]};
+    tide_cuda_pages_reserved(device, out);
     return TIDE_OK;
 }

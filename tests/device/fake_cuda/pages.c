@@ -10,7 +10,7 @@
 #include "host_code.h"
 #include "model.h"
 
-enum { HANDLES = 1024 };
+enum { HANDLES = 4096 };
 
 #define NOTHING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
