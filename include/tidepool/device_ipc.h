@@ -57,7 +57,7 @@ TIDE_API void *tide_ipc_open(tide_device *device, const tide_ipc_memory *memory)
 
 /* Ends one tide_ipc_open; `data` is what that returned. All work that uses it is over. On a device
  * that is lost too, where it only lets go of the device. TIDE_ERROR_DEVICE, nothing changed, where
- * the driver knows no such memory, nothing is open, or the device is closed. */
+ * the driver knows no such memory, or the device is closed. */
 TIDE_API tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, void *data);
 
 TIDE_END_DECLS

@@ -143,13 +143,12 @@ static unit *modules_ready_unit(tide_device *device)
 static tide_status modules_launch(void *kernel, const tide_frame_work *work)
 {
     tide_segments table;
-    tide_table_place place = {0};
+    size_t place = 0;
     void *block = work->block, *arguments[] = {&table, &block};
     tide_assert((work->kind == TIDE_FRAME_FILL_PARTS) == (block == NULL));
-    for (uint32_t groups; tide_table_next(work, &place, &table, &groups);)
-        if (groups != 0)
-            TIDE_FORWARD(work->device->methods->launch(work->device, work->stream, kernel, groups,
-                                                       TIDE_GROUP, arguments));
+    for (uint32_t groups; (groups = tide_table_next(work, &place, &table)) != 0;)
+        TIDE_FORWARD(work->device->methods->launch(work->device, work->stream, kernel, groups,
+                                                   TIDE_GROUP, arguments));
     return TIDE_OK;
 }
 

@@ -76,50 +76,39 @@ static void table_rotate(const pattern *from, uint32_t shift, tide_segment *out)
 static uint32_t table_groups_of(const tide_segment *segment, tide_frame_work_kind kind)
 {
     uint64_t bytes = segment->bytes + (kind == TIDE_FRAME_FILL_PARTS ? segment->shift : 0);
-    tide_assert(segment->bytes / TIDE_CHUNK < INT32_MAX);
-    return segment->bytes == 0 ? 0 : (uint32_t)((bytes + TIDE_CHUNK - 1) / TIDE_CHUNK);
+    tide_assert(segment->bytes != 0 && segment->bytes / TIDE_CHUNK < INT32_MAX);
+    return (uint32_t)((bytes + TIDE_CHUNK - 1) / TIDE_CHUNK);
 }
 
 typedef struct builder {
     const tide_frame_work *work;
     tide_segments *out;
-    uint32_t groups; /* of the segments so far */
+    uint32_t groups; /* of the segments so far: no device has memory for more than a launch has */
 } builder;
 
-/* Starts a segment for these bytes. The caller adds what belongs to them, and ends it. */
-static tide_segment *table_begin_segment(const builder *b, const void *data, size_t bytes)
+/* One more segment, of these bytes. */
+static tide_segment *table_add_segment(builder *b, const void *data, size_t bytes)
 {
     tide_assert(b->out->count < TIDE_SEGMENTS);
-    tide_segment *made = &b->out->segment[b->out->count];
+    tide_segment *made = &b->out->segment[b->out->count++];
     *made = (tide_segment){.data = (uintptr_t)data,
                            .bytes = bytes,
                            .first = b->groups,
                            .shift = (uintptr_t)data % PATTERN};
+    b->groups += table_groups_of(made, b->work->kind);
+    tide_assert(b->groups <= INT32_MAX);
     return made;
 }
 
-/* False: the launch has no groups left, so the segment goes into the next one. */
-static bool table_end_segment(builder *b, const tide_segment *made)
+static void table_add_pattern(builder *b, const void *data, size_t bytes, const pattern *value)
 {
-    uint32_t groups = table_groups_of(made, b->work->kind);
-    tide_assert(made == &b->out->segment[b->out->count] && b->groups <= INT32_MAX);
-    if (groups > INT32_MAX - b->groups)
-        return false;
-    b->groups += groups;
-    b->out->count++;
-    return true;
-}
-
-static bool table_add_pattern(builder *b, const void *data, size_t bytes, const pattern *value)
-{
-    tide_segment *made = table_begin_segment(b, data, bytes);
+    tide_segment *made = table_add_segment(b, data, bytes);
     table_rotate(value, made->shift, made);
-    return table_end_segment(b, made);
 }
 
 /* Bits are filled in two segments: the whole words, then the last word, in which bits beyond the
- * end are 0. `half`: only the last word is left. */
-static bool table_add_filled(builder *b, const tide_part *part, bool *half)
+ * end are 0. */
+static void table_add_filled(builder *b, const tide_part *part)
 {
     pattern value;
     bool possible = table_pattern_of(part, &value);
@@ -127,53 +116,36 @@ static bool table_add_filled(builder *b, const tide_part *part, bool *half)
            tail = part->type == TIDE_BIT && part->count % 64 != 0 ? 8 : 0;
     tide_assert(possible);
     (void)possible;
-    if (!*half && bytes > tail && !table_add_pattern(b, part->data, bytes - tail, &value))
-        return false;
+    if (bytes > tail)
+        table_add_pattern(b, part->data, bytes - tail, &value);
     if (tail == 0)
-        return true;
-    *half = true;
-    if (b->out->count == TIDE_SEGMENTS)
-        return false;
+        return;
     uint64_t words[2], mask = tide_hash_mask(part->count);
     memcpy(words, value.bytes, sizeof words);
     words[0] &= mask;
     words[1] &= mask;
     memcpy(value.bytes, words, sizeof words);
-    return table_add_pattern(b, (char *)part->data + bytes - tail, tail, &value);
+    table_add_pattern(b, (char *)part->data + bytes - tail, tail, &value);
 }
 
-static bool table_add_plain(builder *b, size_t index)
+static void table_add_part(builder *b, size_t index)
 {
     const tide_part *part = &b->work->parts[index];
-    tide_segment *made = table_begin_segment(b, part->data, table_part_bytes(part));
-    made->low = b->work->offsets[index];
-    return table_end_segment(b, made);
+    if (b->work->kind == TIDE_FRAME_FILL_PARTS)
+        table_add_filled(b, part);
+    else
+        table_add_segment(b, part->data, table_part_bytes(part))->low = b->work->offsets[index];
 }
 
-static bool table_add_next(builder *b, tide_table_place *place)
+uint32_t tide_table_next(const tide_frame_work *work, size_t *place, tide_segments *out)
 {
-    tide_assert(place->part < b->work->count);
-    const tide_part *part = &b->work->parts[place->part];
-    if (b->work->kind != TIDE_FRAME_FILL_PARTS)
-        return table_add_plain(b, place->part);
-    return part->count == 0 || table_add_filled(b, part, &place->half);
-}
-
-bool tide_table_next(const tide_frame_work *work, tide_table_place *place, tide_segments *out,
-                     uint32_t *groups)
-{
+    enum { MOST = 2 }; /* segments of a part */
     builder b = {.work = work, .out = out};
-    size_t before = place->part;
-    tide_assert(place->part <= work->count && work->kind < TIDE_FRAME_KINDS);
-    if (place->part == work->count)
-        return false;
+    tide_assert(work->kind < TIDE_FRAME_KINDS);
     out->count =
         0; /* only what is used is written: a small frame shall not pay for a large table */
-    while (place->part < work->count && out->count < TIDE_SEGMENTS && table_add_next(&b, place)) {
-        place->part++;
-        place->half = false;
-    }
-    tide_assert(out->count != 0 || place->part > before); /* it moves on */
-    *groups = b.groups;
-    return true;
+    for (; *place < work->count && out->count + MOST <= TIDE_SEGMENTS; ++*place)
+        if (work->parts[*place].count != 0)
+            table_add_part(&b, *place);
+    return b.groups;
 }

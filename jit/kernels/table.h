@@ -6,19 +6,12 @@
 
 #include "jit/kernels/kernels.h"
 
-/* How far a frame has been written into tables. */
-typedef struct tide_table_place {
-    size_t part;
-    bool half; /* of an array of bits only the last word is left */
-} tide_table_place;
-
 /* Can kernels do this work? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero
  * has one always. */
 bool tide_table_possible(const tide_frame_work *work);
 
-/* Writes the next table, and moves the place on. `groups`: of the launch; 0: there is nothing to do.
- * False: there was nothing left. */
-bool tide_table_next(const tide_frame_work *work, tide_table_place *place, tide_segments *out,
-                     uint32_t *groups);
+/* Writes the next table, from the part at `place` on, and moves that on. The groups of the launch; 0:
+ * there was nothing left. */
+uint32_t tide_table_next(const tide_frame_work *work, size_t *place, tide_segments *out);
 
 #endif

@@ -15,7 +15,6 @@ typedef struct tide_graph_begun {
     struct tide_graph_begun *next;
     tide_graph_pool *pool;
     tide_torch_capture capture;
-    uint32_t held; /* while it is in the list, and by those that ask it */
 } graph_begun;
 
 typedef struct tide_graph_recorded {
@@ -132,25 +131,13 @@ tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
         tide_os_free(begun);
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a pool of graphs");
     }
-    *begun = (graph_begun){.capture = *capture, .held = 1};
+    *begun = (graph_begun){.capture = *capture};
     graph_enlist(of, begun, &made);
     if (made != NULL) {
         (void)tide_buffers_destroy(made->buffers);
         tide_os_free(made);
     }
     return TIDE_OK;
-}
-
-static void graph_begun_let_go(graph_begun *begun)
-{
-    tide_lock_take(&graph_lock);
-    bool last = --begun->held == 0;
-    tide_lock_let_go(&graph_lock);
-    if (!last)
-        return;
-    if (begun->capture.end != NULL)
-        begun->capture.end(begun->capture.user);
-    tide_os_free(begun);
 }
 
 void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
@@ -169,7 +156,9 @@ void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
     tide_lock_let_go(&graph_lock);
     if (ended == NULL)
         return;
-    graph_begun_let_go(ended);
+    if (ended->capture.end != NULL)
+        ended->capture.end(ended->capture.user);
+    tide_os_free(ended);
     graph_sweep(of);
 }
 
@@ -184,33 +173,18 @@ void tide_graph_pool_release(tide_adaptor *of, tide_torch_pool id)
         graph_sweep(of);
 }
 
-/* The i-th capture under way, held, and its pool. */
-static graph_begun *graph_hold_begun(tide_adaptor *of, unsigned i)
-{
-    tide_lock_take(&graph_lock);
-    graph_begun *begun = of->begun;
-    for (; begun != NULL && i > 0; i--)
-        begun = begun->next;
-    if (begun != NULL) {
-        begun->held++;
-        begun->pool->held++;
-    }
-    tide_lock_let_go(&graph_lock);
-    return begun;
-}
-
+/* `takes` calls nothing of the library, so it may be asked under the lock. */
 tide_graph_pool *tide_graph_pool_ask(tide_adaptor *of, void *stream)
 {
-    graph_begun *begun;
-    for (unsigned i = 0; (begun = graph_hold_begun(of, i)) != NULL; i++) {
-        tide_graph_pool *pool = begun->pool;
-        bool takes = begun->capture.takes(begun->capture.user, stream);
-        graph_begun_let_go(begun);
-        if (takes)
-            return pool;
-        tide_graph_pool_let_go(of, pool);
-    }
-    return NULL;
+    tide_lock_take(&graph_lock);
+    const graph_begun *begun = of->begun;
+    while (begun != NULL && !begun->capture.takes(begun->capture.user, stream))
+        begun = begun->next;
+    tide_graph_pool *pool = begun != NULL ? begun->pool : NULL;
+    if (pool != NULL)
+        pool->held++;
+    tide_lock_let_go(&graph_lock);
+    return pool;
 }
 
 tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data)

@@ -152,9 +152,8 @@ struct tide_device {
     bool lost;                           /* atomic */
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
-    uint32_t ipc_opened; /* memory of other processes that is open, a hold each; atomic */
-    void *kernels;       /* for frames, which learning has made: jit/kernels; atomic */
-    uint32_t graphs;     /* captures that the library was told of and that have not ended; atomic */
+    void *kernels;   /* for frames, which learning has made: jit/kernels; atomic */
+    uint32_t graphs; /* captures that the library was told of and that have not ended; atomic */
     struct tide_deferred *deferred; /* runtime/device/deferred.h; atomic */
     uint32_t opened;                /* how often; under the registry's lock, as is the next */
     tide_device *next;

@@ -172,52 +172,32 @@ tide_capture *tide_capture_end(tide_pool *pool)
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* A stream of its device, and the one of the last launch that was told; both the same: none was. False:
- * it was dropped. */
-typedef struct capture_pair {
-    tide_device *device;
-    void *before, *stream;
-} capture_pair;
-
-static bool capture_look(const tide_capture *capture, void *stream, capture_pair *out)
+static bool capture_is_live(const tide_capture *capture)
 {
     tide_lock_take(&capture_lock);
     bool live = *capture_find(capture) != NULL;
-    if (live) {
-        void *before = capture->launched ? capture->last : stream;
-        *out = (capture_pair){.device = capture->device, .before = before, .stream = stream};
-    }
     tide_lock_let_go(&capture_lock);
     return live;
 }
 
-static void capture_note_launch(tide_capture *capture, void *stream)
+/* What is queued on the stream from now on comes after the last launch that was told. */
+static tide_status capture_follow(const tide_capture *capture, void *stream, const char *call)
 {
-    tide_lock_take(&capture_lock);
-    if (*capture_find(capture) != NULL) {
-        capture->last = stream;
-        capture->launched = true;
-    }
-    tide_lock_let_go(&capture_lock);
-}
-
-static tide_status capture_follow(const capture_pair *order, const char *call)
-{
-    tide_device *device = order->device;
-    if (order->before == order->stream || tide_device_lost(device))
+    tide_device *device = capture->device;
+    if (!capture->launched || capture->last == stream || tide_device_lost(device))
         return TIDE_OK;
-    TIDE_FORWARD(tide_device_check_captures(device, order->before, device, order->stream, call));
-    return device->methods->order(device, order->before, order->stream);
+    TIDE_FORWARD(tide_device_check_captures(device, capture->last, device, stream, call));
+    return device->methods->order(device, capture->last, stream);
 }
 
 tide_status tide_capture_use_on(tide_capture *capture, void *stream)
 {
     const char *call = "tide_capture_use_on";
-    capture_pair order;
-    if (!capture_look(capture, stream, &order))
+    if (!capture_is_live(capture))
         return capture_refuse(call);
-    TIDE_FORWARD(capture_follow(&order, call));
-    capture_note_launch(capture, stream);
+    TIDE_FORWARD(capture_follow(capture, stream, call));
+    capture->last = stream;
+    capture->launched = true;
     return TIDE_OK;
 }
 
@@ -257,18 +237,17 @@ static bool capture_forget(const tide_capture *capture)
 tide_status tide_capture_drop(tide_capture *capture, void *stream)
 {
     const char *call = "tide_capture_drop";
-    capture_pair order;
     if (capture == NULL)
         return TIDE_OK;
-    if (!capture_look(capture, stream, &order))
+    if (!capture_is_live(capture))
         return capture_refuse(call);
-    tide_device *device = order.device;
+    tide_device *device = capture->device;
     if (!tide_device_lost(device) && tide_device_capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p of device %s",
                          stream, device->name);
     if (tide_device_exiting(device) && !tide_device_lost(device))
         return tide_device_answers(device, call);
-    TIDE_FORWARD(capture_follow(&order, call));
+    TIDE_FORWARD(capture_follow(capture, stream, call));
     if (!capture_forget(capture))
         return capture_refuse(call);
     tide_device_hold_again(device); /* the capture's own goes */

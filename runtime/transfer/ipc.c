@@ -138,39 +138,7 @@ void *tide_ipc_open(tide_device *device, const tide_ipc_memory *memory)
         tide_device_drop(device);
         return NULL;
     }
-    uint32_t before = __atomic_fetch_add(&device->ipc_opened, 1, __ATOMIC_RELAXED);
-    tide_assert(before < UINT32_MAX); /* each has a hold, of which there are no more */
-    (void)before;
-    return start + memory->offset;
-}
-
-/* False: nothing that tide_ipc_open gave is open, so nobody has a hold to let go of. */
-static bool ipc_count_closed(tide_device *device)
-{
-    uint32_t opened = __atomic_load_n(&device->ipc_opened, __ATOMIC_RELAXED);
-    while (opened > 0 && !__atomic_compare_exchange_n(&device->ipc_opened, &opened, opened - 1,
-                                                      true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-    return opened > 0;
-}
-
-/* The driver knows what is open, and is asked first: of two threads, one of which closes what is
- * not open, only that one is refused. On a lost device it knows nothing, and nothing has to be
- * ended: there the count judges, and the hold goes all the same. The caller has a hold of its own
- * meanwhile. */
-static tide_status ipc_end(tide_device *device, void *start, const char *call)
-{
-    if (__atomic_load_n(&device->ipc_opened, __ATOMIC_RELAXED) == 0)
-        return tide_fail(TIDE_ERROR_DEVICE, call, "%p is no opened memory: none is on device %s",
-                         start, device->name);
-    tide_status status = device->methods->ipc_close(device, start);
-    if (status != TIDE_OK && !tide_device_lost(device))
-        return status;
-    if (!ipc_count_closed(device))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "%p is no opened memory: none is on device %s",
-                         start, device->name);
-    tide_device_drop(device);
-    return TIDE_OK;
+    return start + memory->offset; /* its hold goes when it is closed */
 }
 
 tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, void *data)
@@ -180,7 +148,11 @@ tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, v
     if ((uintptr_t)data <= memory->offset)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is no opened memory", data);
     TIDE_FORWARD(tide_device_hold(device, call)); /* open, so that it has its methods */
-    tide_status status = ipc_end(device, (char *)data - memory->offset, call);
+    tide_status status = device->methods->ipc_close(device, (char *)data - memory->offset);
+    if (tide_device_lost(device)) /* its driver knows nothing, and nothing has to be ended */
+        status = TIDE_OK;
+    if (status == TIDE_OK)
+        tide_device_drop(device); /* which tide_ipc_open held */
     tide_device_drop(device);
     return status;
 }

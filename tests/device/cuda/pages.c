@@ -10,7 +10,7 @@
 
 #include "runtime/device/cuda/cuda.h"
 
-enum { GRANULE = 64 << 10, MIB = 1 << 20, INVALID = 1 };
+enum { GRANULE = 256 << 10, MIB = 1 << 20, INVALID = 1 };
 
 static bench start(uint32_t seed)
 {

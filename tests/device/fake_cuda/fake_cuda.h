@@ -69,7 +69,7 @@ enum {
 };
 void fake_without(unsigned what);
 
-/* How many times memory of other processes is open here; the granularity of memory that is mapped, 64 KiB
+/* How many times memory of other processes is open here; the granularity of memory that is mapped, 256 KiB
  * at first. */
 unsigned fake_opened(void);
 void fake_granularity(size_t bytes);

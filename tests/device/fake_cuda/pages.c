@@ -10,7 +10,7 @@
 #include "host_code.h"
 #include "model.h"
 
-enum { HANDLES = 4096 };
+enum { HANDLES = 1024 };
 
 #define NOTHING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -299,7 +299,7 @@ void pages_reset(void)
         if (one->device != NULL)
             end_range(one);
     memset(&pages, 0, sizeof pages);
-    pages.granularity = (size_t)64 << 10;
+    pages.granularity = (size_t)256 << 10;
 }
 
 void fake_granularity(size_t bytes)
