@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every pool of the process, seen from any thread: copied with the registry locked, shown without.
- *
- * The owner goes on meanwhile. What it changes in cold code is written so that others may read it
- * (tide_pool_memory, tide_row). Where its fast paths stand, the next free slot of each shelf and
- * the level, they store with plain stores, which must stay plain: so these words are sampled. */
+/* Every pool of the process, seen from any thread: copied with the registry locked, shown without. */
 #include <tidepool/facts.h>
 #include <tidepool/upkeep.h>
 
@@ -13,47 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/pool/core.h"
-
-/* ---- sampling --------------------------------------------------------------------------- */
-
-/* The thread sanitizer shall not report what is meant: each such word is read once, whole, and only
- * compared or added up, never followed. (Atomic loads are seen by it even here.) */
-#define POOLS_SAMPLES    __attribute__((no_sanitize("thread")))
-#define POOLS_WORD(word) (*(const volatile __typeof__(word) *)&(word))
-
-typedef struct pools_sample {
-    size_t slots, live, bytes_live, depth;
-} pools_sample;
-
-/* Records move with the registry locked, and there are at least `count`. */
-POOLS_SAMPLES static void pools_sample_row(const tide_row *row, pools_sample *out)
-{
-    uint32_t count = __atomic_load_n(&row->count, __ATOMIC_ACQUIRE);
-    const tide_slot *next = POOLS_WORD(row->shelf->next);
-    size_t live = (size_t)(next - row->slots);
-    if (live > count)
-        live = count; /* it grows just now */
-    for (uint32_t i = 0; i < count; i++) {
-        size_t bytes = POOLS_WORD(row->records[i].bytes);
-        out->slots +=
-            POOLS_WORD(row->slots[i].data) != NULL || POOLS_WORD(row->records[i].exported) != NULL;
-        out->bytes_live += i < live ? bytes : 0;
-    }
-    out->live += live;
-}
-
-POOLS_SAMPLES static pools_sample pools_sample_of(const tide_pool *pool)
-{
-    pools_sample out = {0};
-    const tide_pool_core *core = pool->core;
-    uint32_t used = __atomic_load_n(&core->rows.used_count, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < used; i++)
-        pools_sample_row(core->rows.used[i], &out);
-    tide_assert(tide_level(POOLS_WORD(pool->tag)) >= TIDE_LEVEL_ROOT);
-    out.depth = tide_level(POOLS_WORD(pool->tag)) - TIDE_LEVEL_ROOT;
-    return out;
-}
+#include "runtime/inspect/stats.h"
 
 /* ---- copying ---------------------------------------------------------------------------- */
 
@@ -61,17 +17,6 @@ typedef struct pools_copied {
     tide_pool_information *pools; /* the youngest first, as the list is */
     size_t count, room;
 } pools_copied;
-
-static void pools_copy_memory(const tide_pool_memory *memory, tide_pool_information *out)
-{
-    out->bytes_held = tide_figure(&memory->bytes_held);
-    out->bytes_peak = tide_figure(&memory->bytes_peak);
-    out->bytes_limit = memory->limit_bytes == SIZE_MAX ? 0 : memory->limit_bytes;
-    out->bytes_exported = tide_figure(&memory->bytes_exported);
-    out->allocations = tide_figure(&memory->allocations);
-    out->releases = tide_figure(&memory->releases);
-    out->exchanges = tide_figure(&memory->exchanges);
-}
 
 /* Registry locked. */
 static void pools_describe(const tide_pool *pool, tide_pool_information *out)
@@ -81,23 +26,30 @@ static void pools_describe(const tide_pool *pool, tide_pool_information *out)
                        sizeof out->device == sizeof core->device->name &&
                        sizeof out->thread_name == sizeof core->owner.name,
                    "names are copied whole");
-    pools_sample sample = pools_sample_of(pool);
+    tide_pool_statistics now;
+    tide_pool_read(pool, &now);
     *out = (tide_pool_information){
         .id = core->list.number,
         .thread = core->owner.number,
         .check = core->check > 0 ? (int)core->check : 0,
         .local = __atomic_load_n(&core->owner.local, __ATOMIC_RELAXED),
         .disabled = core->disabled,
-        .bytes_live = sample.bytes_live,
-        .slots = sample.slots,
-        .slots_live = sample.live,
-        .shelves = __atomic_load_n(&core->rows.used_count, __ATOMIC_RELAXED),
-        .depth = sample.depth,
+        .bytes_held = now.bytes_held,
+        .bytes_peak = now.bytes_peak,
+        .bytes_live = now.bytes_live,
+        .bytes_limit = now.bytes_limit,
+        .bytes_exported = now.bytes_exported,
+        .slots = now.slots,
+        .slots_live = now.slots_live,
+        .shelves = now.shelves,
+        .depth = now.depth,
+        .allocations = now.allocations,
+        .releases = now.releases,
+        .exchanges = now.exchanges,
     };
     memcpy(out->name, core->name, sizeof out->name);
     memcpy(out->device, core->device->name, sizeof out->device);
     memcpy(out->thread_name, core->owner.name, sizeof out->thread_name);
-    pools_copy_memory(&core->memory, out);
 }
 
 /* Those for which there is no room are counted. */

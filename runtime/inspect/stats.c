@@ -5,24 +5,67 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/os.h"
+#include "runtime/inspect/stats.h"
 #include "runtime/pool/row.h"
 
-typedef struct row_totals {
-    size_t slots, live, bytes, bytes_live;
-} row_totals;
+/* ---- read by any thread ---------------------------------------------------------------------- */
 
-static row_totals stats_of_row(const tide_row *row)
+/* What the owner changes in cold code is written so that others may read it (tide_pool_memory,
+ * tide_row). Where its fast paths stand, the next free slot of each shelf and the level, they store
+ * with plain stores, which must stay plain: so these words are sampled. The thread sanitizer shall not
+ * report what is meant: each is read once, whole, and only compared or added up, never followed.
+ * (Atomic loads are seen by it even here.) */
+#define STATS_SAMPLES    __attribute__((no_sanitize("thread")))
+#define STATS_WORD(word) (*(const volatile __typeof__(word) *)&(word))
+
+/* Records move with the registry locked, and there are at least `count`. */
+STATS_SAMPLES tide_row_totals tide_row_read(const tide_row *row)
 {
-    row_totals totals = {.live = tide_row_live(row)};
-    for (uint32_t i = 0; i < row->count; i++) {
-        totals.slots += row->slots[i].data != NULL || row->records[i].exported != NULL;
-        totals.bytes += row->records[i].bytes;
-        totals.bytes_live += i < totals.live ? row->records[i].bytes : 0;
+    uint32_t count = __atomic_load_n(&row->count, __ATOMIC_ACQUIRE);
+    const tide_slot *next = STATS_WORD(row->shelf->next);
+    tide_row_totals out = {.live = (size_t)(next - row->slots)};
+    if (out.live > count)
+        out.live = count; /* it grows just now */
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = STATS_WORD(row->records[i].bytes);
+        out.slots +=
+            STATS_WORD(row->slots[i].data) != NULL || STATS_WORD(row->records[i].exported) != NULL;
+        out.bytes += bytes;
+        out.bytes_live += i < out.live ? bytes : 0;
     }
-    tide_assert(totals.live <= totals.slots && totals.bytes_live <= totals.bytes);
-    return totals;
+    return out;
 }
+
+STATS_SAMPLES void tide_pool_read(const tide_pool *pool, tide_pool_statistics *out)
+{
+    const tide_pool_core *core = pool->core;
+    const tide_pool_memory *memory = &core->memory;
+    uint32_t used = __atomic_load_n(&core->rows.used_count, __ATOMIC_ACQUIRE);
+    uint32_t level = tide_level(STATS_WORD(pool->tag));
+    tide_assert(level >= TIDE_LEVEL_ROOT);
+    *out = (tide_pool_statistics){
+        .bytes_held = tide_figure(&memory->bytes_held),
+        .bytes_peak = tide_figure(&memory->bytes_peak),
+        .bytes_limit = memory->limit_bytes == SIZE_MAX ? 0 : memory->limit_bytes,
+        .bytes_exported = tide_figure(&memory->bytes_exported),
+        .shelves = used,
+        .log_entries = (size_t)(STATS_WORD(pool->log_top) - core->log.start),
+        .depth = level - TIDE_LEVEL_ROOT,
+        .allocations = tide_figure(&memory->allocations),
+        .releases = tide_figure(&memory->releases),
+        .exchanges = tide_figure(&memory->exchanges),
+        .pressed = tide_figure(&memory->pressed),
+        .requests = STATS_WORD(core->requests.served),
+    };
+    for (uint32_t i = 0; i < used; i++) {
+        tide_row_totals totals = tide_row_read(core->rows.used[i]);
+        out->slots += totals.slots;
+        out->slots_live += totals.live;
+        out->bytes_live += totals.bytes_live;
+    }
+}
+
+/* ---- by the owner ---------------------------------------------------------------------------- */
 
 size_t tide_pool_depth(const tide_pool *pool)
 {
@@ -50,27 +93,7 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
-    const tide_pool_core *core = pool->core;
-    *out = (tide_pool_statistics){
-        .bytes_held = core->memory.bytes_held,
-        .bytes_peak = core->memory.bytes_peak,
-        .bytes_limit = core->memory.limit_bytes == SIZE_MAX ? 0 : core->memory.limit_bytes,
-        .shelves = core->rows.used_count,
-        .log_entries = (size_t)(pool->log_top - core->log.start),
-        .depth = tide_pool_depth(pool),
-        .allocations = core->memory.allocations,
-        .releases = core->memory.releases,
-        .exchanges = core->memory.exchanges,
-        .pressed = core->memory.pressed,
-        .requests = core->requests.served,
-        .bytes_exported = core->memory.bytes_exported,
-    };
-    for (uint32_t i = 0; i < core->rows.used_count; i++) {
-        row_totals totals = stats_of_row(core->rows.used[i]);
-        out->slots += totals.slots;
-        out->slots_live += totals.live;
-        out->bytes_live += totals.bytes_live;
-    }
+    tide_pool_read(pool, out);
     return TIDE_OK;
 }
 
@@ -118,7 +141,7 @@ tide_status tide_pool_print(const tide_pool *pool, FILE *out)
     stats_print_head(pool, &stats, out);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
-        row_totals totals = stats_of_row(row);
+        tide_row_totals totals = tide_row_read(row);
         fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_facts_of(row->type)->name,
                 totals.live, totals.slots);
         stats_print_bytes(out, totals.bytes_live);

@@ -5,7 +5,6 @@
 
 #include "runtime/buffers/buffers.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include <tidepool/buffers.h>
@@ -172,38 +171,6 @@ static void a_full_bucket_drops_and_counts(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-static void *release_all(void *argument)
-{
-    struct {
-        tide_buffers *buffers;
-        tide_buffer held[16];
-    } *work = argument;
-    for (size_t i = 0; i < 16; i++)
-        expect_ok(tide_buffer_release(work->buffers, work->held[i]));
-    return NULL;
-}
-
-static void places_follow_the_buffers_from_thread_to_thread(void **state)
-{
-    (void)state;
-    struct {
-        tide_buffers *buffers;
-        tide_buffer held[16];
-    } work = {.buffers = made(NULL)};
-    for (unsigned round = 0; round < 20; round++) {
-        pthread_t thread;
-        for (size_t i = 0; i < 16; i++)
-            work.held[i] = acquired(work.buffers, 1000);
-        assert_int_equal(pthread_create(&thread, NULL, release_all, &work), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        tide_buffers_statistics s = stats_of(work.buffers);
-        assert_int_equal(s.cached, 16);
-        assert_int_equal(s.dropped, 0);
-        assert_int_equal(s.misses, 16);
-    }
-    expect_ok(tide_buffers_destroy(work.buffers));
-}
-
 /* ---- memory runs out ------------------------------------------------------------------------ */
 
 static size_t faults_left, fault_from;
@@ -255,23 +222,6 @@ static void when_that_does_not_help_the_error_is_clear(void **state)
     assert_int_equal(s.live, 0);
     assert_int_equal(s.misses, 10);
     cycle(buffers, 1, MIB); /* and nothing is the worse for it */
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
-static void one_instance_under_pressure_empties_the_others_of_its_device(void **state)
-{
-    (void)state;
-    tide_buffers *buffers = made(NULL), *others = made(NULL);
-    cycle(others, 10, 1000);
-    tide_os_fault = refuse_large;
-    faults_left = 1;
-    fault_from = MIB;
-    tide_buffer b = acquired(buffers, MIB);
-    tide_os_fault = NULL;
-    assert_int_equal(stats_of(others).cached, 0);
-    assert_int_equal(stats_of(others).trimmed, 10);
-    expect_ok(tide_buffer_release(buffers, b));
-    expect_ok(tide_buffers_destroy(others));
     expect_ok(tide_buffers_destroy(buffers));
 }
 
@@ -590,10 +540,8 @@ int main(void)
         cmocka_unit_test(forged_handles_and_those_of_others_are_refused),
         cmocka_unit_test(other_flags_are_never_handed_out_for_each_other),
         cmocka_unit_test(a_full_bucket_drops_and_counts),
-        cmocka_unit_test(places_follow_the_buffers_from_thread_to_thread),
         cmocka_unit_test(without_memory_the_cache_is_given_back_and_the_system_asked_again),
         cmocka_unit_test(when_that_does_not_help_the_error_is_clear),
-        cmocka_unit_test(one_instance_under_pressure_empties_the_others_of_its_device),
         cmocka_unit_test(a_buffer_wastes_less_than_a_quarter),
         cmocka_unit_test(every_size_gets_the_smallest_bucket_that_holds_it),
         cmocka_unit_test(a_hit_never_shows_the_size_of_the_last_holder),

@@ -189,24 +189,6 @@ static void of_many_all_come_or_none(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* More than may be cached: all come, and the rest goes back. */
-static void of_more_than_may_be_cached_the_rest_goes_back(void **state)
-{
-    (void)state;
-    enum { SOME = 1000 };
-    tide_buffer held[SOME];
-    tide_buffers *buffers = made(&(tide_buffers_options){.bytes_max = 100 * KIB, .count_max = 50});
-    for (unsigned round = 0; round < 3; round++) {
-        expect_ok(tide_buffer_acquire_many(buffers, 1024, SOME, held));
-        expect_ok(tide_buffer_release_many(buffers, held, SOME));
-        tide_buffers_statistics s = stats_of(buffers);
-        assert_int_equal(s.cached, 50);
-        assert_int_equal(s.live, 0);
-    }
-    assert_int_equal(stats_of(buffers).hits, 2 * 50);
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
 /* ---- zeroed ---------------------------------------------------------------------------------- */
 
 static void zeroed_buffers_are_zero(void **state)
@@ -266,7 +248,6 @@ int main(void)
         cmocka_unit_test(many_are_acquired_and_released_at_once),
         cmocka_unit_test(of_many_those_that_are_stale_are_refused),
         cmocka_unit_test(of_many_all_come_or_none),
-        cmocka_unit_test(of_more_than_may_be_cached_the_rest_goes_back),
         cmocka_unit_test(zeroed_buffers_are_zero),
         cmocka_unit_test(what_was_released_last_is_handed_out_first),
     };

@@ -95,7 +95,7 @@ _Static_assert(sizeof(tide_cell) == 128, "no other thread writes in the cache li
 
 typedef struct tide_magazine {
     uint32_t busy;      /* atomic: its thread is in it */
-    const void *thread; /* whose it is: a list of runtime/buffers/store/magazine.c */
+    const void *thread; /* whose it is: the ways of runtime/buffers/store/magazine.c */
     tide_buffers *buffers;
     struct tide_magazine *next, **link; /* of the instance; guarded by its mutex */
     tide_cell cells[TIDE_BUCKETS];

@@ -20,16 +20,12 @@ _Thread_local const tide_magazine_way *tide_magazine_ways = magazine_no_ways;
 
 /* ---- the thread's list ------------------------------------------------------------------ */
 
-/* What a thread has, its own affair. */
-typedef struct thread_magazines {
-    tide_magazine_way ways[TIDE_MAGAZINE_WAYS];
-} thread_magazines;
-
-/* The calling thread's; NULL: it has none. */
-static thread_magazines *magazine_of_thread(void)
+/* The calling thread's own; NULL: it has none. */
+static tide_magazine_way *magazine_own_ways(void)
 {
-    return tide_magazine_ways != magazine_no_ways ? (thread_magazines *)(void *)tide_magazine_ways
-                                                  : NULL;
+    return tide_magazine_ways != magazine_no_ways
+               ? (tide_magazine_way *)(uintptr_t)tide_magazine_ways
+               : NULL;
 }
 
 /* Mutex held, as for the next. */
@@ -57,48 +53,48 @@ static void magazine_end(tide_magazine *magazine)
  * makes another list, which the next round of destructors ends. */
 static void magazine_end_thread(void)
 {
-    thread_magazines *all = magazine_of_thread();
-    tide_assert(all != NULL);
+    tide_magazine_way *ways = magazine_own_ways();
+    tide_assert(ways != NULL);
     tide_magazine_ways = magazine_no_ways;
     tide_registry_lock();
     for (unsigned way = 0; way < TIDE_MAGAZINE_WAYS; way++) {
         const tide_buffers *buffers = tide_buffers_at_way(way);
-        if (buffers != NULL && buffers->number == all->ways[way].number)
-            magazine_end(all->ways[way].magazine);
+        if (buffers != NULL && buffers->number == ways[way].number)
+            magazine_end(ways[way].magazine);
     }
     tide_registry_unlock();
-    tide_os_free(all);
+    tide_os_free(ways);
 }
 
 /* The calling thread's list, made on first use; NULL: it can have none. */
-static thread_magazines *magazine_thread_list(void)
+static tide_magazine_way *magazine_ways(void)
 {
-    thread_magazines *list = magazine_of_thread();
-    if (list != NULL)
-        return list;
-    list = tide_os_resize(NULL, sizeof *list);
-    if (list == NULL)
+    tide_magazine_way *ways = magazine_own_ways();
+    if (ways != NULL)
+        return ways;
+    ways = tide_os_resize(NULL, sizeof magazine_no_ways);
+    if (ways == NULL)
         return NULL;
-    *list = (thread_magazines){0};
+    memset(ways, 0, sizeof magazine_no_ways);
     if (tide_thread_keep(TIDE_THREAD_MAGAZINES, magazine_end_thread) != TIDE_OK) {
-        tide_os_free(list);
+        tide_os_free(ways);
         return NULL;
     }
-    tide_magazine_ways = list->ways;
-    return list;
+    tide_magazine_ways = ways;
+    return ways;
 }
 
 /* ---- one magazine ----------------------------------------------------------------------- */
 
 static TIDE_COLD tide_magazine *magazine_make(tide_buffers *buffers)
 {
-    thread_magazines *list = magazine_thread_list();
-    tide_magazine *magazine = list != NULL ? tide_os_aligned(sizeof *magazine, 64) : NULL;
+    tide_magazine_way *ways = magazine_ways();
+    tide_magazine *magazine = ways != NULL ? tide_os_aligned(sizeof *magazine, 64) : NULL;
     if (magazine == NULL)
         return NULL;
     memset(magazine, 0, sizeof *magazine);
     magazine->buffers = buffers;
-    magazine->thread = list;
+    magazine->thread = ways;
     tide_lock_take(&buffers->mutex);
     magazine->next = buffers->magazines;
     magazine->link = &buffers->magazines;
@@ -106,7 +102,7 @@ static TIDE_COLD tide_magazine *magazine_make(tide_buffers *buffers)
         magazine->next->link = &magazine->next;
     buffers->magazines = magazine;
     tide_lock_let_go(&buffers->mutex);
-    list->ways[buffers->way / sizeof *list->ways] = (tide_magazine_way){buffers->number, magazine};
+    ways[buffers->way / sizeof *ways] = (tide_magazine_way){buffers->number, magazine};
     return magazine;
 }
 
@@ -169,7 +165,7 @@ void tide_magazines_end(tide_buffers *buffers)
 /* What the depot does not keep stays with the process. */
 void tide_magazines_inherit(tide_buffers *buffers)
 {
-    const thread_magazines *own = magazine_of_thread();
+    const tide_magazine_way *own = magazine_own_ways();
     for (tide_magazine *m = buffers->magazines, *next; m != NULL; m = next) {
         next = m->next;
         if (m->thread == own)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pool holds, read by any thread while its owner goes on. */
+#ifndef TIDEPOOL_RUNTIME_INSPECT_STATS_H
+#define TIDEPOOL_RUNTIME_INSPECT_STATS_H
+
+#include <tidepool/upkeep.h>
+
+#include "runtime/pool/core.h"
+
+typedef struct tide_row_totals {
+    size_t slots, live, bytes, bytes_live;
+} tide_row_totals;
+
+/* By the owner, or with the registry locked, as for the next. */
+tide_row_totals tide_row_read(const tide_row *row);
+
+void tide_pool_read(const tide_pool *pool, tide_pool_statistics *out);
+
+#endif
