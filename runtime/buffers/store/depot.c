@@ -199,15 +199,16 @@ static uint32_t depot_borrow(tide_buffers *buffers, const tide_want *want, unsig
 
 /* ---- between cells and arrays; mutex held --------------------------------------------------- */
 
-/* Large buffers come to no cell: all threads find them in the depot. */
-enum { CELL_BYTES = 2 << 20, CELL_LARGE = 512 << 10 };
+/* A cell has room for FIRST bytes, and from when the depot refills it for MAX bytes: so a thread that
+ * only releases what others acquire keeps next to nothing from them. Large buffers come to no cell: all
+ * threads find them in the depot. */
+enum { CELL_BYTES_FIRST = 16 << 10, CELL_BYTES_MAX = 2 << 20, CELL_LARGE = 512 << 10 };
 
 /* Most buffers of so many bytes that a cell may hold, which no bound counts: a small part of what
  * the bounds are. */
-static unsigned depot_cell_most(const tide_buffers *buffers, size_t bytes)
+static unsigned depot_cell_most(const tide_buffers *buffers, size_t bytes, size_t cell_bytes)
 {
-    size_t all =
-        buffers->bytes_max / 64 < CELL_BYTES ? buffers->bytes_max / 64 : (size_t)CELL_BYTES;
+    size_t all = buffers->bytes_max / 64 < cell_bytes ? buffers->bytes_max / 64 : cell_bytes;
     size_t most = bytes < CELL_LARGE ? all / bytes : 0;
     most = most < TIDE_CELL_SLOTS ? most : TIDE_CELL_SLOTS;
     return (unsigned)(most < buffers->count_max / 64 ? most : buffers->count_max / 64);
@@ -221,7 +222,7 @@ static tide_cell *depot_cell_of(const tide_buffers *buffers, tide_magazine *maga
         return NULL;
     tide_cell *cell = &magazine->cells[bucket];
     if (cell->room == 0)
-        cell->room = depot_cell_most(buffers, tide_bucket_bytes(bucket));
+        cell->room = depot_cell_most(buffers, tide_bucket_bytes(bucket), CELL_BYTES_FIRST);
     return cell;
 }
 
@@ -461,6 +462,8 @@ static uint32_t depot_find_cached(tide_buffers *buffers, tide_cell *cell, const 
     if (cell == NULL)
         return depot_find(buffers, want->bucket, want);
     tide_depot_bucket *depot = depot_nearest(buffers, want->key, want->bucket);
+    if (cell->held == 0 && depot->cached > 0)
+        cell->room = depot_cell_most(buffers, tide_bucket_bytes(want->bucket), CELL_BYTES_MAX);
     if (cell->held == 0 && cell->room > 0)
         depot_refill_cell(buffers, cell, depot, want->bucket);
     return cell->held > 0 ? cell->slots[--cell->held] : depot_find(buffers, want->bucket, want);
