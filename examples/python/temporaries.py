@@ -57,9 +57,16 @@ def made_points(n):
 
 
 def points_of_csv(path):
-    import pandas
-
-    numbers = pandas.read_csv(path).select_dtypes("number").dropna()
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError("--csv wants pandas: pip install pandas") from None
+    try:
+        numbers = pandas.read_csv(path).select_dtypes("number").dropna()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot read the points of {path}: {error}") from None
+    if len(numbers) < 5:
+        raise ValueError(f"{path} has {len(numbers)} rows of numbers: five are the least, one for each centre")
     return ((numbers - numbers.mean()) / numbers.std().replace(0, 1)).to_numpy(float)
 
 
@@ -95,11 +102,18 @@ def measure(run, rounds):
     return statistics.median(plain), statistics.median(ours)
 
 
-def plot(results, path):
-    import matplotlib
+def plotter():
+    """The module that draws."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ValueError("--plot wants matplotlib: pip install matplotlib") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    return pyplot
 
+
+def plot(pyplot, results, path):
     figure, axes = pyplot.subplots(figsize=(7, 3.5))
     places = numpy.arange(len(results))
     axes.bar(places - 0.2, [plain * 1e3 for plain, _ in results.values()], 0.4, label="NumPy's own memory")
@@ -118,7 +132,11 @@ def main():
     parser.add_argument("--plot", help="a picture to be written")
     options = parser.parse_args()
     scale, rounds = (20, 3) if options.quick else (1, 15)
-    points = points_of_csv(options.csv) if options.csv else made_points(200_000 // scale)
+    try:
+        pyplot = plotter() if options.plot else None
+        points = points_of_csv(options.csv) if options.csv else made_points(200_000 // scale)
+    except ValueError as error:
+        parser.error(str(error))
     programs = {"Black-Scholes": black_scholes(500_000 // scale), "stencil": stencil(1000 // scale),
                 "k-means": k_means(points)}
     results = {}
@@ -128,7 +146,7 @@ def main():
               f"{plain / ours:.2f} times as fast, the same result")
     print(tidepool.numpy.stats())
     if options.plot:
-        plot(results, options.plot)
+        plot(pyplot, results, options.plot)
 
 
 if __name__ == "__main__":

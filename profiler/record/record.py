@@ -139,8 +139,8 @@ def record(options: Any) -> int:
         code = os.waitstatus_to_exitcode(child.status)
         code = 128 - code if code < 0 else code
         if made.documents == 0:  # there is no file, then
-            raise Refusal(code or NOBODY, f"{words[0]} told nothing: is it linked to Tidepool, with libtidepool-listen beside "
-                          "the library?")
+            raise Refusal(code or NOBODY, f"{words[0]} told nothing: is it linked to Tidepool (a Python program: does it import "
+                          "tidepool?), with libtidepool-listen beside the library?")
     if made.silent:
         complain(f"{words[0]} did not listen: the record has what it told at its end, and no more")
         return code or NOBODY

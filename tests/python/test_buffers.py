@@ -106,7 +106,7 @@ def test_a_capsule_that_nobody_takes_lets_go(buffers):
 def test_bad_sizes(buffers):
     with pytest.raises(ValueError):
         buffers.acquire(-1)
-    with pytest.raises(MemoryError):
+    with pytest.raises(MemoryError, match="^(?!tide_)"):  # named by Python's function, which the traceback has
         buffers.acquire(1 << 60)
     assert buffers.acquire(0).nbytes == 0
 

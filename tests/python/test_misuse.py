@@ -100,8 +100,8 @@ def test_names_with_a_zero_byte(pool):
 
 def test_sizes_that_cannot_be(pool):
     buffers = tidepool.Buffers()
-    for size, error in ((1 << 80, MemoryError), (-1 << 80, ValueError), (1.5, TypeError), ("1", TypeError)):
-        with pytest.raises(error):
+    for size in (1.5, "1"):
+        with pytest.raises(TypeError):
             buffers.acquire(size)
     assert buffers.acquire(numpy.int64(7)).nbytes == 7
 
@@ -109,6 +109,7 @@ def test_sizes_that_cannot_be(pool):
 @pytest.mark.parametrize("what, least, most, call", [
     ("Pool: limit_bytes", 0, sys.maxsize, lambda n: tidepool.Pool(limit_bytes=n)),
     ("Pool: check", 0, 1, lambda n: tidepool.Pool(check=n)),
+    ("acquire: nbytes", 0, sys.maxsize, lambda n: tidepool.Buffers().acquire(n)),
     ("Buffers: bytes_max", 0, sys.maxsize, lambda n: tidepool.Buffers(bytes_max=n)),
     ("settle: timeout_ms", 0, (1 << 31) - 1, tidepool.settle),
     ("set_least: nbytes", 0, sys.maxsize, tidepool.numpy.set_least)])
@@ -191,15 +192,19 @@ def test_settings_by_what_is_no_name():
         assert name not in tidepool.settings
         with pytest.raises(KeyError):
             tidepool.settings[name]
-    for name in ("background\0", "\udc80"):
         with pytest.raises(KeyError):
             tidepool.settings[name] = 1
+    for value in ("x", None):
+        with pytest.raises(TypeError, match="^must be real number"):
+            tidepool.settings["trim_after"] = value
 
 
 def test_sites_by_what_is_no_name(pool):
     with pool.scope("misnamed"):
         pass
     site, = (one for one in tidepool.sites() if one.name == "misnamed")
+    with pytest.raises(TypeError, match="^pin: tier is a str, not int"):
+        site.pin(3)
     for name in ("misnamed\0", "\udc80"):
         other = dataclasses.replace(site, name=name)
         for act in (lambda: other.pin("full"), other.unpin, other.reset):
@@ -208,7 +213,7 @@ def test_sites_by_what_is_no_name(pool):
 
 
 def test_what_is_no_function_or_pool():
-    for act in (tidepool.on_event, tidepool.scoped, lambda x: tidepool.scoped(pool=x)(lambda scope: None)):
+    for act in (tidepool.on_event, tidepool.log_events, tidepool.measure, tidepool.scoped, lambda x: tidepool.scoped(pool=x)(lambda scope: None)):
         with pytest.raises(TypeError, match="wanted"):
             act(3)
 

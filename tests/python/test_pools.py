@@ -2,6 +2,8 @@
 """Pools: made, closed, whose they are, what they refuse."""
 import gc
 import os
+import subprocess
+import sys
 import threading
 
 import numpy
@@ -185,6 +187,38 @@ def test_check_level_1_poisons():
         del again
 
 
+@pytest.mark.parametrize("sample", ["1", "1000"])
+def test_kept_arrays_leave_pools_of_check_level_2(sample):
+    """Which is level 1 here: its pools poison, unless none does but one in so many."""
+    program = """
+import numpy, tidepool
+pool = tidepool.Pool()
+for i in range(5):
+    with pool.scope() as s:
+        kept, address = s.ones(3), s.zeros(64, "u1").ctypes.data
+    with pool.scope() as s:
+        again = s.empty(64, "u1")
+        assert again.ctypes.data == address and (again == 0xFF).all() and kept.sum() == 3
+        del again
+pool.close()
+print(kept.sum())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, "TIDEPOOL_CHECK": "2", "TIDEPOOL_GUARD_SAMPLE": sample})
+    assert (done.returncode, done.stdout) == (0, "3.0\n"), done.stderr
+
+
+def test_memory_of_kept_arrays_is_not_in_the_figures():
+    """But what a slot had last that has served no other array since."""
+    pool, kept = tidepool.Pool(limit_bytes=1 << 17), []
+    for _ in range(10):
+        with pool.scope() as s:
+            kept.append(s.ones(60_000, "u1"))
+            del s
+    stats = pool.stats()
+    assert (stats["pinned"], stats["bytes_held"], stats["slots"]) == (10, 0, 1) and 60_000 <= stats["bytes_exported"] < 120_000
+
+
 def test_trim_gives_memory_back():
     pool = tidepool.Pool()
     with pool.scope() as s:
@@ -210,6 +244,23 @@ def test_a_forked_child_uses_the_pool():
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0
         assert a.sum() == 3000
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_of_another_thread_is_told_of_no_adopt():
+    pool = tidepool.Pool("theirs")
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            try:
+                pool.stats()
+            except tidepool.ThreadError as error:
+                os._exit(0 if "parent process" in str(error) and "adopt" not in str(error) else 2)
+            os._exit(1)
+        return os.waitpid(child, 0)[1]
+
+    assert in_thread(fork) == 0
 
 
 def test_arrays_may_be_of_any_plain_dtype():

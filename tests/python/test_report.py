@@ -115,6 +115,13 @@ def test_a_whole_run_is_recorded(tmp_path):
 
 
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")
+def test_a_run_without_tidepool_is_asked_for_its_import(tmp_path):
+    done = subprocess.run([COMMAND, "record", "-o", str(tmp_path / "run.rec"), "--", sys.executable, "-c", "pass"],
+                          capture_output=True, text=True, timeout=300, env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)})
+    assert done.returncode != 0 and "does it import tidepool?" in done.stderr
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command was not built")
 def test_the_page_is_the_commands(pool, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", os.path.dirname(COMMAND) + ":" + os.environ["PATH"])
     page = tmp_path / "page.html"

@@ -51,7 +51,25 @@ def test_sites_are_places_of_the_program(pool):
     with pool.scope() as s:
         name = s.site
     assert name.startswith("test_sites_are_places_of_the_program (") and "test_steer.py:" in name
-    assert any(site.name == name for site in tidepool.sites())
+    with pool.scope("named") as s:
+        pass
+    seen = {site.name: site for site in tidepool.sites()}
+    assert (seen[name].function, seen[name].file) == ("test_sites_are_places_of_the_program", __file__)
+    assert name.endswith(f"(test_steer.py:{seen[name].line})") and (seen["named"].file, seen["named"].line) == ("", 0)
+    seen[name].pin("full")
+    assert next(site for site in tidepool.sites() if site.name == name).pinned
+    seen[name].unpin()
+
+
+def test_many_arrays_are_told_of_with_the_programs_line(pool, capfd):
+    before = tidepool.settings["live_warn"]
+    tidepool.settings["live_warn"] = 100
+    with pool.scope() as s:
+        kept = [s.empty(1, "u2") for _ in range(200)]
+        line = next(site.line for site in tidepool.sites() if site.name == s.site)
+        del kept
+    tidepool.settings["live_warn"] = before
+    assert f"test_steer.py:{line} in test_many_arrays" in capfd.readouterr().err
 
 
 def test_settings_are_read_and_set():
@@ -69,6 +87,13 @@ def test_settings_are_read_and_set():
         settings["no such"] = 1
     with pytest.raises(ValueError):
         settings["trim_after"] = float("nan")
+    settings["trim_after"] = described.initial + 1
+    assert settings.pop("trim_after") == described.initial + 1 == settings["trim_after"] + 1
+    settings["trim_after"] = described.initial + 1
+    settings.clear()
+    assert settings["trim_after"] == described.initial and len(settings) > 20
+    with pytest.raises(TypeError, match="not removed"):
+        settings.popitem()
 
 
 def test_profiles_go_to_a_file_and_come_back(pool, tmp_path):

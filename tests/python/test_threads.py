@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import sysconfig
+import zipapp
 
 import pytest
 
@@ -140,6 +141,19 @@ def test_a_script_runs_as_by_python(script, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (7, "True -x a b program.py\n" * 2, "")
     module = run("-m", "tidepool", "-m", "program", "-x", "a b", cwd=tmp_path)
     assert (module.returncode, module.stdout, module.stderr) == (7, "True -x a b program.py\n" * 2, "")
+
+
+@pytest.mark.parametrize("words", [["sees.py"], ["folder"], ["folder.pyz"], ["-m", "sees"]])
+def test_a_program_sees_what_it_sees_by_python(tmp_path, words):
+    (tmp_path / "folder").mkdir()
+    for file in (tmp_path / "sees.py", tmp_path / "folder/__main__.py"):
+        file.write_text("import sys\nprint(__name__, __file__, type(__loader__), __spec__ and __spec__.name, __package__, sys.argv, "
+                        "sys.path[0], sys.modules['__main__'].__dict__ is globals())\n")
+    zipapp.create_archive(tmp_path / "folder", tmp_path / "folder.pyz")
+    seen = run(*words, "x", cwd=tmp_path)
+    assert seen.returncode == 0 and seen.stdout.startswith("__main__ ")
+    ours = run("-m", "tidepool", *words, "x", cwd=tmp_path)
+    assert (ours.returncode, ours.stdout, ours.stderr) == (0, seen.stdout, "")
 
 
 def test_a_script_that_fails(tmp_path):

@@ -316,8 +316,12 @@ static bool range_length(Range *range, PyObject *stop)
     double length = count != nullptr ? PyFloat_AsDouble(count) : -1;
     Py_XDECREF(span);
     Py_XDECREF(count);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_SetString(PyExc_TypeError, "arange: start, stop and step are numbers; a range of "
+                                             "others is NumPy's to make, and `copy` takes it");
         return false;
+    }
     if (!(length < 9e18)) { /* NaN, too */
         PyErr_SetString(PyExc_ValueError, "arange: too many elements");
         return false;

@@ -224,21 +224,10 @@ static void buffers_init(nb::pointer_and_handle<Buffers> self, const Name &name,
     new (self.p) Buffers{std::move(instance), std::move(called)};
 }
 
-/* A number that no size can be is taken for the largest, which is too much, or the smallest. */
-static size_t bytes_of(const Integer &nbytes)
-{
-    Py_ssize_t bytes = stopped_at_end([&] { return PyNumber_AsSsize_t(nbytes.ptr(), nullptr); });
-    if (bytes == -1 && PyErr_Occurred())
-        throw nb::python_error();
-    if (bytes < 0)
-        raise(PyExc_ValueError, "acquire: nbytes is %zd, and 0 is the least", bytes);
-    return size_t(bytes);
-}
-
 /* The object is there before the buffer is, so none is lost. */
 static nb::object buffers_acquire(Buffers &buffers, const Integer &nbytes, bool zeroed)
 {
-    size_t bytes = bytes_of(nbytes);
+    size_t bytes = size_of(nbytes, "acquire: nbytes");
     nb::object made = nb::inst_alloc(buffer_type);
     tide_buffers *instance = buffers.instance->buffers;
     tide_buffer handle =

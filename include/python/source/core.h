@@ -17,6 +17,7 @@
 #include <tidepool/array.h>
 #include <tidepool/dlpack.h>
 #include <tidepool/tidepool.h>
+#include <unistd.h>
 #include <vector>
 
 #define NPY_NO_DEPRECATED_API  NPY_2_0_API_VERSION
@@ -85,6 +86,7 @@ void want_unmade(nb::handle self);
 struct Site {
     tide_site *site; /* NULL: the library's shared one */
     std::string name;
+    tide_site own; /* what `site` is of one that the program gave no name; else unused */
     uint64_t scopes, pinned;
     unsigned outlived; /* scopes of which arrays were still held at the end */
     bool warned;
@@ -108,6 +110,7 @@ struct Pool {
     Gpu gpu;                    /* where it is              */
     void *stream = nullptr;     /* of the GPU               */
     uint64_t owner = 0;         /* thread_number() of whose it is                             */
+    pid_t process = getpid();   /* that it was made in */
     Scope *innermost = nullptr; /* of the open scopes; each holds the one around it           */
     Hold *abandoned = nullptr;  /* of scopes that were dropped open and could not end then    */
     bool levels_left = false;   /* such scopes' levels are still open                         */
@@ -127,9 +130,8 @@ uint64_t thread_number();
 /* May this thread use the pool? Else an exception is set. */
 bool pool_usable(const Pool *pool);
 
-/* The site of the Python line that runs now; of a name that the program gave. */
+/* The site of the Python line that runs now. */
 Site *site_here();
-Site *site_named(const std::string &name);
 
 /* ---- scope.cc ---- */
 

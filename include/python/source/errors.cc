@@ -37,9 +37,12 @@ nb::str text_of(const char *text)
     return nb::steal<nb::str>(decoded);
 }
 
+/* Without the function of C that failed: the program called one of Python's. */
 static PyObject *set_error_of(PyObject *type)
 {
-    const char *message = tide_error_message();
+    const char *message = tide_error_message(), *after = strstr(message, ": ");
+    if (after != nullptr && strncmp(message, "tide_", 5) == 0)
+        message = after + 2;
     PyObject *words =
         PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(strlen(message)), "replace");
     if (words != nullptr)

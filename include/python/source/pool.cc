@@ -5,12 +5,14 @@
 #include "gil.h"
 
 #include <climits>
+#include <cstring>
 #include <map>
 #include <nanobind/stl/string.h>
 #include <unordered_map>
 
 #include <tidepool/device.h>
 #include <tidepool/site.h>
+#include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
 namespace core
@@ -39,20 +41,28 @@ static constexpr size_t places_max = 4096;
 
 static Site *site_shared()
 {
-    static Site shared{nullptr, "?", 0, 0, 0, false};
+    static Site shared{nullptr, "?", {}, 0, 0, 0, false};
     return &shared;
 }
 
-Site *site_named(const std::string &name)
+/* Never destroyed: the library's list has them, and the profile that is saved at exit. */
+static std::map<std::string, Site> &sites_known()
 {
-    static std::map<std::string, Site> named;
-    auto found = named.find(name);
-    if (found != named.end())
+    static auto *all = new std::map<std::string, Site>;
+    return *all;
+}
+
+/* Of a name that the program gave. */
+static Site *site_named(const std::string &name)
+{
+    std::map<std::string, Site> &known = sites_known();
+    auto found = known.find(name);
+    if (found != known.end())
         return &found->second;
-    tide_site *site = named.size() < places_max ? tide_site_register(name.c_str()) : nullptr;
+    tide_site *site = known.size() < places_max ? tide_site_register(name.c_str()) : nullptr;
     if (site == nullptr)
         return site_shared();
-    return &named.emplace(name, Site{site, name, 0, 0, 0, false}).first->second;
+    return &known.emplace(name, Site{site, name, {}, 0, 0, 0, false}).first->second;
 }
 
 /* A text of Python's; "?" where it is not UTF-8. */
@@ -67,30 +77,69 @@ static std::string utf8_of(PyObject *text)
     return "?";
 }
 
-static std::string name_of_place(PyCodeObject *code, int line)
+/* A copy for good. It lies in the module, for the library tells of a place only while the module that
+ * has its texts is loaded. NULL: there is no more room. */
+static const char *text_kept(const std::string &text)
 {
-    return utf8_of(code->co_qualname) + " (" + utf8_of(code->co_filename) + ":" +
-           std::to_string(line) + ")";
+    static char room[size_t(1) << 19];
+    static size_t used;
+    if (text.size() >= sizeof room - used)
+        return nullptr;
+    char *kept = static_cast<char *>(memcpy(&room[used], text.c_str(), text.size() + 1));
+    used += text.size() + 1;
+    return kept;
 }
 
-Site *site_here()
+/* Code that is made anew at the same place, as of a cell that runs again, has the same site. */
+static Site *site_placed(PyCodeObject *code, int line)
+{
+    std::map<std::string, Site> &known = sites_known();
+    std::string function = utf8_of(code->co_qualname), file = utf8_of(code->co_filename);
+    std::string at = ":" + std::to_string(line) + ")", key = function + " (" + file + at;
+    auto found = known.find(key);
+    if (found != known.end())
+        return &found->second;
+    std::string name = function + " (" + file.substr(file.rfind('/') + 1) + at;
+    tide_place place{text_kept(file), text_kept(function), uint32_t(line)};
+    if (known.size() >= places_max || place.file == nullptr || place.function == nullptr)
+        return site_shared();
+    Site &made =
+        known.emplace(key, Site{nullptr, std::move(name), {}, 0, 0, 0, false}).first->second;
+    made.own = {&tide_plans_arriving[TIDE_KIND_SCOPE],
+                made.name.c_str(),
+                place,
+                0,
+                TIDE_KIND_SCOPE,
+                nullptr};
+    made.site = &made.own;
+    tide_module_enter(&made.site, &made.site + 1, &made);
+    return &made;
+}
+
+/* `instruction`: where in the code; -1: the function as a whole. */
+static Site *site_at(nb::object code, int instruction)
 {
     static std::unordered_map<Place, Site *, PlaceHash> places;
-    PyFrameObject *frame = PyEval_GetFrame();
-    if (frame == nullptr)
-        return site_shared();
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    nb::object held = nb::steal(reinterpret_cast<PyObject *>(code));
-    Place place{held.ptr(), PyFrame_GetLasti(frame)};
+    Place place{code.ptr(), instruction};
     auto found = places.find(place);
     if (found != places.end())
         return found->second;
     if (places.size() >= places_max)
         return site_shared();
-    Site *site = site_named(name_of_place(code, PyFrame_GetLineNumber(frame)));
+    PyCodeObject *known = reinterpret_cast<PyCodeObject *>(code.ptr());
+    Site *site = site_placed(known, PyCode_Addr2Line(known, instruction));
     places.emplace(place, site);
-    (void)held.release(); /* by its place */
+    (void)code.release(); /* by its place */
     return site;
+}
+
+Site *site_here()
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (frame == nullptr)
+        return site_shared();
+    nb::object code = nb::steal(reinterpret_cast<PyObject *>(PyFrame_GetCode(frame)));
+    return site_at(std::move(code), PyFrame_GetLasti(frame));
 }
 
 /* ---- pools ---- */
@@ -109,9 +158,12 @@ bool pool_usable(const Pool *pool)
     if (pool->pool == nullptr)
         PyErr_Format(stale_error, "pool '%s' is closed", pool->name.c_str());
     else if (pool->owner != thread_number())
-        PyErr_Format(thread_error,
-                     "pool '%s' belongs to another thread; make one for each, or call adopt()",
-                     pool->name.c_str());
+        PyErr_Format(
+            thread_error,
+            pool->process == getpid()
+                ? "pool '%s' belongs to another thread; make one for each, or call adopt()"
+                : "pool '%s' was made in the parent process, by another thread; make one here",
+            pool->name.c_str());
     else
         return true;
     return false;
@@ -143,6 +195,16 @@ Pool::~Pool()
     (void)pool_end(*this);
 }
 
+/* An array that is held at its scope's end leaves the pool, which a guarded one may not: here level 1
+ * is the most. */
+static int check_level(bool asked)
+{
+    double set = 0;
+    if (asked || (tide_tune_get("check", &set) == TIDE_OK && set >= TIDE_CHECK_GUARD))
+        return TIDE_CHECK_POISON;
+    return TIDE_CHECK_DEFAULT;
+}
+
 static void pool_init(nb::pointer_and_handle<Pool> self, const Name &name,
                       const Integer &limit_bytes, const Integer &level, const Name &device,
                       const Integer &stream)
@@ -152,8 +214,7 @@ static void pool_init(nb::pointer_and_handle<Pool> self, const Name &name,
     std::string called = name_of(name, "Pool: name");
     options.name = called.c_str();
     options.limit_bytes = size_of(limit_bytes, "Pool: limit_bytes");
-    if (integer_of(level, "Pool: check", 0, 1) == 1)
-        options.check = TIDE_CHECK_POISON;
+    options.check = check_level(integer_of(level, "Pool: check", 0, 1) == 1);
     std::string where = name_of(device, "Pool: device");
     long long number = integer_of(stream, "Pool: stream", 0, LLONG_MAX);
     want_unmade(self.h);
@@ -247,7 +308,9 @@ static Pool &pool_of(nb::handle self)
 static nb::object pool_scope(nb::handle_t<Pool> self, const Name &name)
 {
     Pool &pool = pool_of(self);
-    Site *site = name.is_none() ? site_here() : site_named(name_of(name, "scope: name"));
+    Site *site = name.is_none()             ? site_here()
+                 : PyCode_Check(name.ptr()) ? site_at(name, -1) /* of @scoped */
+                                            : site_named(name_of(name, "scope: name"));
     return nb::steal(scope_make(self.ptr(), &pool, site, nullptr));
 }
 
@@ -283,7 +346,9 @@ void bind_pool(nb::module_ &m)
              "Makes it the calling thread's. The one whose it was is refused from then on.")
         .def("stats", &pool_stats,
              "Counts of scopes, of arrays and of those pinned, that is, held when their scope "
-             "ended; bytes held, live, at the peak, and exported with pinned arrays.")
+             "ended; bytes held, live and at the peak. Memory of pinned arrays is not held by the "
+             "pool: neither these figures nor the limit have it. bytes_exported is what of it the "
+             "slots had that have served no other array since.")
         .def("trim", &pool_trim,
              "Gives back what memory no array uses now. Returns how many bytes that were.")
         .def("_use_on", &pool_use_on, nb::arg("stream"))

@@ -146,7 +146,8 @@ static bool scope_warn(Site *site)
     return PyErr_WarnFormat(
                escape_warning, scope_warn_level(),
                "scope %s: its arrays are still held when it ends, %u times so far, so their memory "
-               "leaves the pool each time; del them in the scope, or use @tidepool.scoped",
+               "leaves the pool each time, which costs an allocation; del in the scope what is "
+               "not needed after it",
                site->name.c_str(), site->outlived) == 0;
 }
 
@@ -426,8 +427,11 @@ void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, 
     Hold *hold = hold_make();
     if (hold == nullptr)
         return nullptr;
-    hold->array = zeros ? tide_array_zeros(scope->pool->pool, type, 1, &length)
-                        : tide_array_acquire(scope->pool->pool, type, 1, &length);
+    const tide_place place = scope->site->own.place; /* for reports */
+    hold->array = zeros
+                      ? tide_array_zeros(scope->pool->pool, type, 1, &length)
+                      : tide_array_acquire_inline(scope->pool->pool, type, TIDE_ROW_MAJOR, 1,
+                                                  &length, place.file, place.function, place.line);
     if (hold->array == nullptr) {
         Py_DECREF(hold);
         return set_memory_error();

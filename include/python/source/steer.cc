@@ -70,9 +70,12 @@ static double setting_get(const nb::str &name)
     return value;
 }
 
-static void setting_set(const nb::str &name, double value)
+static void setting_set(const nb::str &name, const nb::object &value)
 {
-    check(tide_tune_set(known_name(name), value));
+    double number = stopped_at_end([&] { return PyFloat_AsDouble(value.ptr()); });
+    if (number == -1 && PyErr_Occurred())
+        throw nb::python_error();
+    check(tide_tune_set(known_name(name), number));
 }
 
 /* What is known of a site, with texts of its own: the site, and its texts, go with its module. */
@@ -239,14 +242,14 @@ void bind_steer(nb::module_ &m)
 {
     m.def("settings_list", &settings_list);
     m.def("setting_get", &setting_get, nb::arg("name"));
-    m.def("setting_set", &setting_set, nb::arg("name"), nb::arg("value"));
+    m.def("setting_set", &setting_set, nb::arg("name"), nb::arg("value").none());
     m.def("sites_list", &sites_list);
     m.def(
         "site_pin",
-        [](const nb::str &name, const std::string &tier) {
-            check(tide_site_pin(site_by_name(name), tier_of(tier)));
+        [](const nb::str &name, const Name &tier) {
+            check(tide_site_pin(site_by_name(name), tier_of(name_of(tier, "pin: tier"))));
         },
-        nb::arg("name"), nb::arg("tier"));
+        nb::arg("name"), nb::arg("tier").none());
     m.def(
         "site_unpin", [](const nb::str &name) { check(tide_site_unpin(site_by_name(name))); },
         nb::arg("name"));

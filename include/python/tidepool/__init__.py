@@ -172,7 +172,7 @@ def scoped(function: Callable[..., Any] | None = None, *, pool: Pool | None = No
             or inspect.isasyncgenfunction(wrapped)):
         raise TypeError(f"{_name(wrapped)} is a generator or coroutine: it would be suspended "
                         "inside of its scope; give it a pool of its own and open scopes in it")
-    site = _name(wrapped)
+    site: Any = getattr(wrapped, "__code__", None) or _name(wrapped)  # the place of its code, or a name
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -192,10 +192,7 @@ def _stream_number(stream: Any) -> Any:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """What it is called, and where it is, if it is a function of Python's."""
-    name = getattr(function, "__qualname__", None) or repr(function)
-    code = getattr(function, "__code__", None)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else str(name)
+    return str(getattr(function, "__qualname__", None) or repr(function))
 
 
 def _end() -> None:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """python -m tidepool [-m MODULE | SCRIPT] ARGUMENTS…: runs a program of Python with NumPy's arrays in buffers.
 
-As `python SCRIPT ARGUMENTS…` and `python -m MODULE ARGUMENTS…` do, with tidepool.numpy.use(all_threads=True) before."""
+SCRIPT may be a folder or an archive with a `__main__.py`. As `python SCRIPT ARGUMENTS…` and `python -m MODULE ARGUMENTS…` do, with tidepool.numpy.use(all_threads=True) before."""
 from __future__ import annotations
 
 import builtins
+import importlib.machinery
 import io
 import os
+import pkgutil
 import runpy
 import sys
 import types
+from typing import Any
 
 from . import numpy
 from .page import command
@@ -17,19 +20,26 @@ from .page import command
 USAGE = "usage: python -m tidepool [-m MODULE | SCRIPT] ARGUMENTS…"
 
 
+def begin() -> dict[str, Any]:
+    """A module `__main__` of the program's own, which stays: threads and pickles look for it. (That of runpy.run_path
+    and run_module goes at the end.)"""
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
+    return module.__dict__
+
+
 def run_script(path: str) -> None:
-    """In a module `__main__` of its own, which stays: threads and pickles of the program look for it."""
+    whole = os.path.abspath(path)
     try:
-        with io.open_code(os.path.abspath(path)) as file:
-            code = compile(file.read(), path, "exec", dont_inherit=True)
+        with io.open_code(whole) as file:
+            code = compile(file.read(), whole, "exec", dont_inherit=True)
     except OSError as error:
         print(f"python -m tidepool: cannot read {path!r}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
-    module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=path, __builtins__=builtins)
-    sys.modules["__main__"] = module
+    names = begin()
+    names.update(__file__=whole, __loader__=importlib.machinery.SourceFileLoader("__main__", whole))
     sys.path[0] = os.path.dirname(os.path.realpath(path))
-    exec(code, module.__dict__)
+    exec(code, names)
 
 
 def main(words: list[str]) -> None:
@@ -40,10 +50,13 @@ def main(words: list[str]) -> None:
         sys.exit(0 if words in (["-h"], ["--help"]) else 2)
     sys.argv = program
     numpy.use(all_threads=True)
-    if module:  # in a `__main__` that stays, as `python -m` has it; runpy.run_module would take it away at the end
-        sys.modules["__main__"] = types.ModuleType("__main__")
-        sys.modules["__main__"].__dict__["__builtins__"] = builtins
+    if module:
+        begin()
         runpy._run_module_as_main(program[0])  # type: ignore[attr-defined]
+    elif pkgutil.get_importer(program[0]) is not None:  # of a folder, of an archive: its __main__.py
+        sys.path[0] = os.path.abspath(program[0])
+        begin()
+        runpy._run_module_as_main("__main__", alter_argv=False)  # type: ignore[attr-defined]
     else:
         run_script(program[0])
 

@@ -28,6 +28,9 @@ def table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) ->
 class Site:
     """A place in the program where scopes are opened, as it was when it was asked for."""
     name: str
+    function: str  # where it is, unless the program gave it a name; else "", "", 0
+    file: str
+    line: int
     kind: str
     tier: str
     pinned: bool
@@ -101,11 +104,21 @@ class Settings(MutableMapping[str, float]):
         return _core.setting_get(name)
 
     def __setitem__(self, name: str, value: float) -> None:
+        if not isinstance(name, str):
+            raise KeyError(name)
         _core.setting_set(name, value)
 
     def __delitem__(self, name: str) -> None:
         """Sets it to what it is at first."""
         _core.setting_set(name, self.describe(name).initial)
+
+    def clear(self) -> None:
+        """Sets each to what it is at first."""
+        for name in self:
+            del self[name]
+
+    def popitem(self) -> Any:
+        raise TypeError("settings are set to what they are at first, not removed: del settings[name], or clear()")
 
     def __iter__(self) -> Iterator[str]:
         return iter([one["name"] for one in _core.settings_list()])
@@ -130,7 +143,8 @@ settings = Settings()
 
 
 def on_event(function: Callable[[Event], object] | None) -> None:
-    """Has the function called for each event of learning, with a dict; None: nobody is told. It may be
+    """Has the function called for each event of learning, with a dict; None: nobody is told. There is one
+    listener: it takes the place of the one before, which may be that of log_events(). It may be
     called on a thread of the library's. What it raises is printed and ignored. A call that goes on as
     the interpreter ends has two seconds to return; from then on nobody is told."""
     _core.event_set(function)
@@ -138,10 +152,12 @@ def on_event(function: Callable[[Event], object] | None) -> None:
 
 def log_events(logger: logging.Logger | None = None, level: int = 20) -> None:
     """Has each event of learning logged: by the logger `tidepool`, unless another is given, at the level
-    INFO (20)."""
+    INFO (20). It is the listener then, in place of one of on_event()."""
     import logging
 
-    chosen = logger or logging.getLogger("tidepool")
+    chosen = logging.getLogger("tidepool") if logger is None else logger
+    if not isinstance(chosen, (logging.Logger, logging.LoggerAdapter)):
+        raise TypeError(f"a logging.Logger is wanted, not {logger!r}")
 
     def tell(event: Mapping[str, Any]) -> None:
         chosen.log(level, "%s %s: %s%s", event["kind"], event["name"], event["reason"],

@@ -148,6 +148,8 @@ def measure(tunable: Variants, key: int = 0) -> _core.Use:
     ...     which
     0
     """
+    if not isinstance(tunable, Tunable):
+        raise TypeError(f"what variants() or measured() gave is wanted, not {tunable!r}")
     return _core.tunable_use(tunable._number, key)
 
 
