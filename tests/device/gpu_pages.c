@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_pages: what memory of cuda:0 costs that no pool keeps, whether what is free can be had in one piece,
- * and what it costs to grow: lines of JSON, as the benchmark writes them. TIDEPOOL_CUDA_MEMORY=1: by the
- * page; else from the driver's pool. Exits 1 where there is no device. */
+ * what it costs to grow, and what a pair takes that PyTorch makes: lines of JSON, as the benchmark writes them.
+ * TIDEPOOL_CUDA_MEMORY=1: by the page; else from the driver's pool. Exits 1 where there is no device. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include <tidepool/adaptors.h>
 #include <tidepool/device.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/tidepool.h>
 
-#include "gpu_times.h"
-
-enum { ROUNDS = 31, PARTS = 60, PIECES = 48 };
+enum { ROUNDS = 31, PARTS = 60, PIECES = 48, PAIRS = 100000, MIXED = 256 };
 
 static tide_device *device;
 static const char *variant;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 static void report(const char *name, double *times, int count, const char *unit)
 {
@@ -84,6 +97,39 @@ static void measure_fragments(size_t total)
         (void)tide_pool_destroy(pieces[i]);
 }
 
+/* An allocation and a release, called from C. `held`: so many of several sizes are held, and the oldest goes
+ * first. */
+static double measure_pair(size_t held)
+{
+    static void *ring[MIXED];
+    double before = now();
+    for (size_t i = 0; i < PAIRS; i++) {
+        size_t size = held == 1 ? 1 << 20 : 512 + (i * 7919 % 64) * 4096;
+        if (ring[i % held] != NULL)
+            tide_torch_free(ring[i % held], 0, 0, NULL);
+        ring[i % held] = tide_torch_malloc((ssize_t)size, 0, NULL);
+        if (ring[i % held] == NULL) {
+            fprintf(stderr, "%s\n", tide_error_message());
+            exit(EXIT_FAILURE);
+        }
+    }
+    double after = now();
+    for (size_t i = 0; i < held; i++) {
+        tide_torch_free(ring[i], 0, 0, NULL);
+        ring[i] = NULL;
+    }
+    return (after - before) / PAIRS;
+}
+
+static void measure_torch(const char *name, size_t held)
+{
+    double times[ROUNDS];
+    (void)measure_pair(held);
+    for (int i = 0; i < ROUNDS; i++)
+        times[i] = measure_pair(held);
+    report(name, times, ROUNDS, "pair");
+}
+
 int main(void)
 {
     tide_device_information info;
@@ -97,5 +143,7 @@ int main(void)
     measure_pairs(info.bytes / 16 < (size_t)64 << 20 ? info.bytes / 16 : (size_t)64 << 20);
     measure_growth(info.bytes / 8);
     measure_fragments(info.bytes);
-    return tide_device_close(device) == TIDE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    measure_torch("torch-pair-c", 1);
+    measure_torch("torch-ring-c", MIXED);
+    return EXIT_SUCCESS; /* what PyTorch was given keeps the device */
 }

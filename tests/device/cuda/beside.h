@@ -4,6 +4,10 @@
 #ifndef CUDA_BESIDE_H
 #define CUDA_BESIDE_H
 
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
 #include "runtime/device/cuda/api.h"
 
 typedef struct CUgraph_st *beside_graph;
@@ -26,5 +30,21 @@ typedef struct beside_driver {
     BESIDE_ENTRIES(X)
 #undef X
 } beside_driver;
+
+/* Of the driver that the environment names, or the machine's. False: it is not there, or too old. */
+static inline bool beside_load(beside_driver *out)
+{
+    const char *path = getenv("TIDEPOOL_CUDA_DRIVER");
+    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
+    void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
+    tide_cu_get_proc *get_proc = (tide_cu_get_proc *)symbol;
+    int status, failed = symbol == NULL;
+#define X(name, version, arguments)                                          \
+    failed = failed || get_proc(#name, (void **)(void *)&out->name, version, \
+                                TIDE_CU_PROC_LEGACY_STREAM, &status) != TIDE_CU_SUCCESS;
+    BESIDE_ENTRIES(X)
+#undef X
+    return !failed;
+}
 
 #endif

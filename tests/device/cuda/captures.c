@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the library does beside a program's captures, and after its streams are gone: nothing that
- * ends a capture, nothing that touches a stream that may not be there. */
+/* What the library does beside a program's captures: nothing that ends one. And the memory of graphs. */
 #include "support.h"
 
 #include <pthread.h>
@@ -11,7 +10,6 @@
 #include <tidepool/device_memory.h>
 #include <tidepool/upkeep.h>
 
-#include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "runtime/pool/request.h"
@@ -94,7 +92,6 @@ static void beside_a_capture(void *(*work)(void *), bool blocking)
     b = bench_start(1);
     wrong = 0;
     void *stream = blocking ? fake_stream_create_blocking(0) : fake_stream_create(0);
-    void *graph = NULL;
     uint8_t *data = tide_acquire(b.pool, uint8_t, 128);
     pthread_t thread;
     fake_synchronise_all();
@@ -103,39 +100,19 @@ static void beside_a_capture(void *(*work)(void *), bool blocking)
     pthread_join(thread, NULL);
     assert_int_equal(wrong, 0);
     expect_order();
-    assert_int_equal(fake_capture_end(stream, &graph), 0);
-    fake_graph_destroy(graph);
+    expect_capture_whole(stream);
     fake_stream_destroy(stream);
     expect_ok(tide_pool_reset(b.pool));
     bench_end(&b);
 }
 
-static void opening_a_device_ends_no_capture(void **state)
+static void calls_of_other_threads_end_no_capture(void **state)
 {
     (void)state;
-    beside_a_capture(open_another, false);
-    beside_a_capture(open_another, true);
-}
-
-static void loading_and_waiting_end_no_capture(void **state)
-{
-    (void)state;
-    beside_a_capture(use_code, false);
-    beside_a_capture(use_code, true);
-}
-
-static void transfers_end_no_capture(void **state)
-{
-    (void)state;
-    beside_a_capture(copy_through_host, false);
-    beside_a_capture(copy_through_host, true);
-}
-
-static void buffers_end_no_capture(void **state)
-{
-    (void)state;
-    beside_a_capture(use_pinned_buffers, false);
-    beside_a_capture(use_pinned_buffers, true);
+    static void *(*const works[])(void *) = {open_another, use_code, copy_through_host,
+                                             use_pinned_buffers};
+    for (size_t i = 0; i < 2 * sizeof works / sizeof *works; i++)
+        beside_a_capture(works[i / 2], i % 2 != 0);
 }
 
 /* ---- the legacy stream ---------------------------------------------------------------------- */
@@ -145,7 +122,7 @@ static void the_legacy_stream_is_refused_while_it_would_end_a_capture(void **sta
 {
     (void)state;
     bench own = bench_start(2);
-    void *captured = fake_stream_create_blocking(0), *graph = NULL;
+    void *captured = fake_stream_create_blocking(0);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = own.device});
     assert_non_null(pool);
     {
@@ -160,11 +137,10 @@ static void the_legacy_stream_is_refused_while_it_would_end_a_capture(void **sta
         expect_status(tide_pool_use_on(pool, own.stream), TIDE_ERROR_STATE);
         expect_status(tide_pool_wait(pool), TIDE_ERROR_STATE);
         expect_order();
-        assert_int_equal(fake_capture_end(captured, &graph), 0);
+        expect_capture_whole(captured);
         expect_ok(tide_copy(pool, warm, from, BYTES));
     }
     expect_ok(tide_pool_destroy(pool));
-    fake_graph_destroy(graph);
     fake_stream_destroy(captured);
     bench_end(&own);
 }
@@ -174,7 +150,7 @@ static void shared_buffers_are_trimmed_beside_a_capture(void **state)
 {
     (void)state;
     bench own = bench_start(3);
-    void *captured = fake_stream_create_blocking(0), *graph = NULL;
+    void *captured = fake_stream_create_blocking(0);
     tide_buffers *shared = tide_buffers_shared(own.device, TIDE_BUFFER_DEVICE);
     tide_buffer one = tide_buffer_acquire_on(shared, BYTES, 0, own.stream);
     put(own.stream, tide_buffer_pointer(shared, one), BYTES, 1);
@@ -183,8 +159,7 @@ static void shared_buffers_are_trimmed_beside_a_capture(void **state)
     assert_int_equal(tide_buffers_trim(shared, 0).slots, 1);
     expect_ok(tide_buffers_destroy(shared));
     expect_order();
-    assert_int_equal(fake_capture_end(captured, &graph), 0);
-    fake_graph_destroy(graph);
+    expect_capture_whole(captured);
     fake_stream_destroy(captured);
     bench_end(&own);
 }
@@ -194,7 +169,7 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
 {
     (void)state;
     bench own = bench_start(10);
-    void *captured = fake_stream_create_blocking(0), *graph = NULL;
+    void *captured = fake_stream_create_blocking(0);
     tide_buffers *buffers = tide_buffers_create(own.device, NULL);
     tide_buffer one = tide_buffer_acquire(buffers, BYTES);
     assert_true(one.generation != 0);
@@ -203,7 +178,7 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
     assert_int_equal(tide_buffer_acquire_zeroed(buffers, BYTES).generation, 0);
     assert_int_equal(tide_error_status(), TIDE_ERROR_STATE);
     expect_order();
-    assert_int_equal(fake_capture_end(captured, &graph), 0);
+    expect_capture_whole(captured);
     tide_buffers_statistics now;
     expect_ok(tide_buffers_stats(buffers, &now, NULL, 0));
     assert_int_equal(now.bytes_live, 0);
@@ -211,7 +186,6 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
     assert_true(one.generation != 0);
     expect_ok(tide_buffer_release(buffers, one));
     expect_ok(tide_buffers_destroy(buffers));
-    fake_graph_destroy(graph);
     fake_stream_destroy(captured);
     bench_end(&own);
 }
@@ -222,36 +196,15 @@ static void memory_of_kernels_is_left_when_its_capture_is_over(void **state)
     (void)state;
     bench own = bench_start(12);
     tide_bump_scope scope;
-    void *graph = NULL;
     expect_ok(tide_bump_enter(own.pool, BYTES, &scope));
     tide_bump *bump = scope.bump;
     fake_capture_begin(own.stream);
     expect_status(tide_bump_leave(&scope), TIDE_ERROR_STATE);
     assert_ptr_equal(scope.bump, bump);
     expect_order();
-    assert_int_equal(fake_capture_end(own.stream, &graph), 0);
-    fake_graph_destroy(graph);
+    expect_capture_whole(own.stream);
     expect_ok(tide_bump_leave(&scope));
     assert_int_equal(scope.asked, 0);
-    bench_end(&own);
-}
-
-/* ---- streams that are gone ------------------------------------------------------------------ */
-
-static void marks_outlive_their_streams(void **state)
-{
-    (void)state;
-    bench own = bench_start(4);
-    const tide_device_methods *methods = own.device->methods;
-    void *stream = fake_stream_create(0);
-    put(stream, tide_acquire(own.pool, uint8_t, BYTES), 0, 1);
-    void *mark = methods->mark(own.device, stream);
-    fake_stream_destroy(stream);
-    expect_ok(methods->mark_follow(own.device, mark, own.stream));
-    expect_ok(methods->mark_wait(own.device, mark));
-    assert_true(methods->mark_done(own.device, mark));
-    methods->mark_drop(own.device, mark);
-    expect_ok(tide_pool_reset(own.pool));
     bench_end(&own);
 }
 
@@ -326,29 +279,6 @@ static void what_a_graph_uses_stays_its_own(void **state)
     }
 }
 
-/* The same without the declaration: the check finds it, so the test above means something. */
-static void a_graph_that_is_not_declared_meets_others_arrays(void **state)
-{
-    (void)state;
-    bench own = bench_start(5);
-    void *other = fake_stream_create(0), *graph;
-    {
-        TIDE_SCOPE(own.pool);
-        uint8_t *live = tide_acquire(own.pool, uint8_t, BYTES);
-        captured_work(&own, live);
-        graph = capture_graph(&own, live);
-    }
-    fake_order(own.stream, other);
-    launch_beside(&own, graph, other);
-    assert_non_null(fake_hazard());
-    fake_synchronise_all();
-    expect_ok(tide_pool_destroy(own.pool));
-    expect_ok(tide_device_close(own.device));
-    fake_graph_destroy(graph);
-    fake_stream_destroy(other);
-    fake_stream_destroy(own.stream);
-}
-
 /* What the capture did not hand out stays the pool's. */
 static void a_capture_takes_what_it_used_and_no_more(void **state)
 {
@@ -420,35 +350,6 @@ static void a_captured_pool_grows(void **state)
     }
 }
 
-static _Thread_local size_t allocations_left = SIZE_MAX;
-
-static bool fail_after(size_t bytes)
-{
-    (void)bytes;
-    return allocations_left == 0 || allocations_left-- == 0;
-}
-
-/* A capture that had taken some of its memory only goes with the pool. */
-static void a_capture_that_failed_to_end_goes_with_its_pool(void **state)
-{
-    (void)state;
-    for (size_t good = 0; good < 4; good++) {
-        bench own = bench_start(9);
-        expect_ok(tide_capture_begin(own.pool));
-        {
-            TIDE_SCOPE(own.pool);
-            for (int i = 0; i < 3; i++)
-                put(own.stream, tide_acquire(own.pool, uint8_t, BYTES), BYTES, 1);
-        }
-        allocations_left = good;
-        tide_os_fault = fail_after;
-        tide_capture *capture = tide_capture_end(own.pool);
-        tide_os_fault = NULL;
-        assert_null(capture);
-        bench_end(&own);
-    }
-}
-
 static void a_pool_may_end_in_the_middle_of_a_capture(void **state)
 {
     (void)state;
@@ -459,32 +360,6 @@ static void a_pool_may_end_in_the_middle_of_a_capture(void **state)
     tide_pool *host = tide_pool_create(NULL);
     expect_status(tide_capture_begin(host), TIDE_ERROR_ARGUMENT);
     expect_ok(tide_pool_destroy(host));
-}
-
-/* Its rewinds free memory, but not what a graph uses: not even what was acquired before. */
-static void a_disabled_pool_gives_nothing_away_that_a_graph_uses(void **state)
-{
-    (void)state;
-    bench own = bench_start_with(13, (tide_pool_options){.disabled = true});
-    void *other = fake_stream_create(0), *graph = NULL;
-    {
-        TIDE_SCOPE(own.pool);
-        uint8_t *x = tide_acquire(own.pool, uint8_t, BYTES);
-        expect_ok(tide_capture_begin(own.pool));
-        fake_capture_begin(own.stream);
-        put(own.stream, x, BYTES, 1);
-    }
-    assert_int_equal(fake_capture_end(own.stream, &graph), 0);
-    tide_capture *capture = tide_capture_end(own.pool);
-    assert_non_null(capture);
-    fake_order(own.stream, other);
-    launch_beside(&own, graph, other);
-    expect_order();
-    expect_ok(tide_capture_drop(capture, other));
-    fake_graph_destroy(graph);
-    fake_synchronise_all();
-    fake_stream_destroy(other);
-    bench_end(&own);
 }
 
 /* ---- graphs that share memory ------------------------------------------------------------------ */
@@ -569,51 +444,6 @@ static void a_launch_after_the_drop_is_told(void **state)
     bench_end(&own);
 }
 
-/* It was not launched: what comes next is to be after the launch before it. */
-static void a_launch_that_was_refused_is_ordered_the_next_time(void **state)
-{
-    (void)state;
-    bench own = bench_start(8);
-    void *other = fake_stream_create(0), *others = NULL;
-    expect_ok(tide_capture_begin(own.pool));
-    void *graph = capture_batch(&own, BYTES, 1);
-    tide_capture *capture = tide_capture_end(own.pool);
-    expect_ok(tide_capture_use_on(capture, own.stream));
-    fake_graph_launch(graph, own.stream);
-    fake_capture_begin(other);
-    expect_status(tide_capture_use_on(capture, other), TIDE_ERROR_STATE);
-    assert_int_equal(fake_capture_end(other, &others), 0);
-    expect_ok(tide_capture_use_on(capture, other));
-    fake_graph_launch(graph, other);
-    fake_synchronise_all();
-    expect_order();
-    expect_ok(tide_capture_drop(capture, other));
-    fake_graph_destroy(graph);
-    fake_graph_destroy(others);
-    fake_stream_destroy(other);
-    bench_end(&own);
-}
-
-/* ---- declared streams ----------------------------------------------------------------------- */
-
-static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state)
-{
-    (void)state;
-    bench own = bench_start(12);
-    void *other = fake_stream_create(0), *graph = NULL;
-    {
-        TIDE_SCOPE(own.pool);
-        fake_capture_begin(other);
-        expect_status(tide_pool_use_on(own.pool, other), TIDE_ERROR_STATE);
-        expect_said("is captured");
-        assert_int_equal(fake_capture_end(other, &graph), 0);
-        expect_ok(tide_pool_use_on(own.pool, other));
-    }
-    fake_graph_destroy(graph);
-    fake_stream_destroy(other);
-    bench_end(&own);
-}
-
 /* ---- the default stream of each thread ------------------------------------------------------ */
 
 static void *adopt_pool(void *pool)
@@ -642,26 +472,17 @@ static void a_pool_stays_with_the_thread_whose_default_stream_it_is_on(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_a_device_ends_no_capture),
-        cmocka_unit_test(loading_and_waiting_end_no_capture),
-        cmocka_unit_test(transfers_end_no_capture),
-        cmocka_unit_test(buffers_end_no_capture),
+        cmocka_unit_test(calls_of_other_threads_end_no_capture),
         cmocka_unit_test(the_legacy_stream_is_refused_while_it_would_end_a_capture),
         cmocka_unit_test(shared_buffers_are_trimmed_beside_a_capture),
-        cmocka_unit_test(marks_outlive_their_streams),
         cmocka_unit_test(what_a_graph_uses_stays_its_own),
-        cmocka_unit_test(a_graph_that_is_not_declared_meets_others_arrays),
         cmocka_unit_test(a_capture_takes_what_it_used_and_no_more),
         cmocka_unit_test(a_zeroed_buffer_that_is_refused_is_not_lost),
         cmocka_unit_test(memory_of_kernels_is_left_when_its_capture_is_over),
-        cmocka_unit_test(a_capture_that_failed_to_end_goes_with_its_pool),
         cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),
-        cmocka_unit_test(a_disabled_pool_gives_nothing_away_that_a_graph_uses),
         cmocka_unit_test(a_captured_pool_grows),
         cmocka_unit_test(graphs_that_never_run_at_once_take_what_the_largest_takes),
         cmocka_unit_test(a_launch_after_the_drop_is_told),
-        cmocka_unit_test(a_launch_that_was_refused_is_ordered_the_next_time),
-        cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(a_pool_stays_with_the_thread_whose_default_stream_it_is_on),
     };
     return cmocka_run_group_tests_name("captures", tests, NULL, NULL);

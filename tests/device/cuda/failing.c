@@ -21,6 +21,8 @@ enum { PASSING = 999, FATAL = 719, MOST = 400 };
 /* What the program found to be wrong; it goes on to its end whatever fails. */
 static unsigned refused;
 
+static void *streams[3]; /* the pool's, a declared one, another device's */
+
 static void note(tide_status status)
 {
     if (status == TIDE_OK)
@@ -143,6 +145,63 @@ static void exchange(tide_pool *pool, void *stream)
         expect(stream, again->tensor.data, 200, 1);
 }
 
+/* The source may be used again behind the copy, also where that failed half-way. */
+static void copy_between(tide_pool *pool, void *stream, tide_device *to, void *to_stream)
+{
+    tide_pool *second = tide_pool_create(&(tide_pool_options){.device = to, .stream = to_stream});
+    note(second != NULL ? TIDE_OK : tide_error_status());
+    if (second == NULL)
+        return;
+    {
+        TIDE_SCOPE(pool);
+        TIDE_SCOPE(second);
+        uint8_t *x = tide_zeros(pool, uint8_t, 500), *y = tide_acquire(second, uint8_t, 500);
+        for (int i = 0; i < 8 && x != NULL && y != NULL; i++) { /* neither stream is at its end */
+            put(stream, x, 500, 3);
+            put(to_stream, y, 500, 4);
+        }
+        tide_status status =
+            x != NULL && y != NULL ? tide_copy_from(second, y, pool, x, 500) : tide_error_status();
+        note(status);
+        if (x != NULL)
+            put(stream, x, 500, 2);
+        if (status == TIDE_OK)
+            expect(to_stream, y, 500, 3);
+    }
+    expect_ok(tide_pool_destroy(second));
+}
+
+static void copy_to_another_device(tide_pool *pool, void *stream)
+{
+    tide_device *second = tide_device_open("cuda:1");
+    note(second != NULL ? TIDE_OK : tide_error_status());
+    if (second == NULL)
+        return;
+    copy_between(pool, stream, second, streams[2]);
+    fake_synchronise(streams[2]); /* its end is not what fails here */
+    expect_ok(tide_device_close(second));
+}
+
+/* What a capture that failed to end has taken goes with the pool. */
+static void capture(tide_pool *pool, void *stream)
+{
+    tide_status status = tide_capture_begin(pool);
+    note(status);
+    if (status != TIDE_OK)
+        return;
+    for (int i = 0; i < 3; i++) {
+        TIDE_SCOPE(pool);
+        uint8_t *x = tide_acquire(pool, uint8_t, 3000 * (size_t)(i + 1));
+        note(x != NULL ? TIDE_OK : tide_error_status());
+        if (x != NULL)
+            put(stream, x, 3000, 1);
+    }
+    tide_capture *made = tide_capture_end(pool);
+    note(made != NULL ? TIDE_OK : tide_error_status());
+    if (made != NULL)
+        note(tide_capture_drop(made, stream));
+}
+
 /* From opening the device to closing it. False: it could not even be opened, or lost what a pool
  * needs. */
 static bool run_program(void *stream, void *other)
@@ -154,11 +213,14 @@ static bool run_program(void *stream, void *other)
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
     note(pool != NULL ? TIDE_OK : tide_error_status());
     if (pool != NULL) {
+        copy_between(pool, stream, device, other); /* first: every one of its calls fails once */
+        copy_to_another_device(pool, stream);
         use_pool(pool, stream, other);
         exchange(pool, stream);
         fill_all(pool, stream);
         copy(pool);
         launch(device, pool, stream);
+        capture(pool, stream);
         tide_status valid = tide_pool_check(pool); /* wants memory to compare slots in */
         assert_true(valid == TIDE_OK || valid == TIDE_ERROR_MEMORY);
         (void)tide_pool_trim(pool, TIDE_ALL_TYPES);
@@ -170,15 +232,18 @@ static bool run_program(void *stream, void *other)
     return pool != NULL;
 }
 
-static void *streams[2];
 static unsigned swept; /* entry points that the program calls */
+static unsigned
+    before; /* bytes that programs before have found wrong: where nothing can be ordered */
 
 static void start(uint32_t seed)
 {
-    fake_reset(1, seed);
+    before = unexpected();
+    fake_reset(2, seed);
     tide_cuda_driver_set(FAKE_CUDA);
     streams[0] = fake_stream_create(0);
     streams[1] = fake_stream_create(0);
+    streams[2] = fake_stream_create(1);
 }
 
 /* What is unordered on a device that is lost does not run. Where nothing can be ordered nor waited
@@ -189,8 +254,8 @@ static void expect_no_harm(const char *entry, unsigned nth, int result, bool for
         fail_msg("%s, call %u: %s", entry, nth, fake_hazard());
     if (fake_violation() != NULL)
         fail_msg("%s, call %u: %s", entry, nth, fake_violation());
-    if (result != FATAL && !for_ever && unexpected() != 0)
-        fail_msg("%s, call %u: %u bytes are not what they were", entry, nth, unexpected());
+    if (result != FATAL && !for_ever && unexpected() != before)
+        fail_msg("%s, call %u: %u bytes are not what they were", entry, nth, unexpected() - before);
 }
 
 /* False: there is no nth call. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Managed memory as a kind of buffers: what the driver's rules are (the fake breaks on those who do
- * not keep them), when the host may touch it, pools of it, devices without it. */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+/* Managed memory as a kind of buffers: one memory for host and device, in the order of its
+ * streams; pools of it, devices without it. */
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/device_memory.h>
@@ -14,55 +10,14 @@
 
 enum { BYTES = 10000 };
 
-/* A driver that may have no managed memory, or none that is used concurrently. */
-static bench start_on(unsigned without)
-{
-    fake_reset(2, 5);
-    tide_cuda_driver_set(FAKE_CUDA);
-    fake_without(without);
-    bench b = {.device = tide_device_open("cuda:0")};
-    assert_non_null(b.device);
-    b.stream = fake_stream_create(0);
-    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
-    assert_non_null(b.pool);
-    return b;
-}
-
-static tide_buffers *managed_on(const bench *b)
-{
-    tide_buffers *made = tide_buffers_create(
-        b->device, &(tide_buffers_options){.flags = TIDE_BUFFER_MANAGED, .stream = b->stream});
-    if (made == NULL)
-        fail_msg("%s", tide_error_message());
-    return made;
-}
-
-/* Does the host get a signal there? A child tries: it has the same pages. */
-static bool host_is_shut_out(volatile uint8_t *at)
-{
-    int status = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); /* not the test's */
-        alarm(100);
-        (void)*at;
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) == 0);
-    return WIFSIGNALED(status);
-}
-
-/* ---- the driver's rules --------------------------------------------------------------------- */
-
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 static void host_and_device_use_the_same_bytes(void **unused)
 {
     (void)unused;
-    bench b = start_on(0);
+    bench b = bench_start_without(5, 0);
     assert_true(info_of(b.device).managed && info_of(b.device).concurrent);
-    tide_buffers *buffers = managed_on(&b);
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
     tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
     uint8_t *x = tide_buffer_pointer(buffers, buffer);
     assert_non_null(x);
@@ -89,7 +44,7 @@ static void it_is_nobody_elses_before_its_work_is_over(void **unused)
     unsigned used_again = 0;
     for (uint32_t seed = 1; seed <= 20; seed++) {
         bench b = bench_start(seed);
-        tide_buffers *buffers = managed_on(&b);
+        tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
         for (uint8_t i = 1; i < 20; i++) {
             tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
             uint8_t *x = tide_buffer_pointer(buffers, buffer);
@@ -110,17 +65,12 @@ static void it_is_nobody_elses_before_its_work_is_over(void **unused)
     assert_true(used_again > 20);
 }
 
-static void run_nothing(const void *arguments)
-{
-    (void)arguments;
-}
-
 static void zeros_are_written_on_the_stream(void **unused)
 {
     (void)unused;
-    bench b = start_on(FAKE_CONCURRENT);
-    tide_buffers *buffers = managed_on(&b);
-    fake_launch(b.stream, run_nothing, NULL, 0, NULL, 0); /* the device works */
+    bench b = bench_start_without(5, FAKE_CONCURRENT);
+    assert_true(info_of(b.device).managed && !info_of(b.device).concurrent);
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
     fake_count_anew();
     tide_buffer buffer = tide_buffer_acquire_zeroed(buffers, BYTES);
     uint8_t *x = tide_buffer_pointer(buffers, buffer);
@@ -133,39 +83,13 @@ static void zeros_are_written_on_the_stream(void **unused)
     bench_end(&b);
 }
 
-/* ---- a device that does not share it with the host ------------------------------------------ */
-
-static void without_concurrent_access_the_host_waits_for_the_device(void **unused)
-{
-    (void)unused;
-    bench b = start_on(FAKE_CONCURRENT);
-    assert_true(info_of(b.device).managed && !info_of(b.device).concurrent);
-    tide_buffers *buffers = managed_on(&b);
-    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
-    uint8_t *x = tide_buffer_pointer(buffers, buffer);
-    memset(x, 1, BYTES); /* nothing is queued */
-    assert_false(host_is_shut_out(x));
-    {
-        TIDE_SCOPE(b.pool);
-        uint8_t *other = tide_acquire(b.pool, uint8_t, BYTES);
-        put(b.stream, other, BYTES, 2); /* the buffer is not even used */
-        assert_true(host_is_shut_out(x));
-        expect_ok(tide_pool_wait(b.pool));
-        assert_false(host_is_shut_out(x));
-        assert_int_equal(x[BYTES - 1], 1);
-    }
-    expect_ok(tide_buffer_release(buffers, buffer));
-    expect_ok(tide_buffers_destroy(buffers));
-    bench_end(&b);
-}
-
 /* ---- pools, shared buffers ------------------------------------------------------------------ */
 
 static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
 {
     (void)unused;
-    bench b = start_on(0);
-    tide_buffers *buffers = managed_on(&b);
+    bench b = bench_start_without(5, 0);
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
     tide_pool *pool = tide_pool_create(
         &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
     assert_non_null(pool);
@@ -189,7 +113,7 @@ static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
 static void a_device_without_it_says_so(void **unused)
 {
     (void)unused;
-    bench b = start_on(FAKE_MANAGED);
+    bench b = bench_start_without(5, FAKE_MANAGED);
     assert_false(info_of(b.device).managed || info_of(b.device).concurrent);
     assert_null(tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED));
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
@@ -215,7 +139,6 @@ int main(void)
         cmocka_unit_test(host_and_device_use_the_same_bytes),
         cmocka_unit_test(it_is_nobody_elses_before_its_work_is_over),
         cmocka_unit_test(zeros_are_written_on_the_stream),
-        cmocka_unit_test(without_concurrent_access_the_host_waits_for_the_device),
         cmocka_unit_test(a_pool_of_managed_buffers_has_managed_slots),
         cmocka_unit_test(a_device_without_it_says_so),
     };

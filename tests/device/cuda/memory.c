@@ -3,16 +3,11 @@
  * back to the system; devices without memory pools. */
 #include "support.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/tune.h>
 
-#include "runtime/device/budget.h"
 #include "runtime/device/cuda/cuda.h"
 
 enum { MANY = 100000, HALF = 1 << 20 };
@@ -50,8 +45,7 @@ static void pinned_memory_is_not_staged_again(void **unused)
     (void)unused;
     expect_ok(tide_tune_set("staging", 4)); /* KiB, of each of four chunks */
     bench b = bench_start(2);
-    tide_buffers *buffers = tide_buffers_create(
-        b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_PINNED, .stream = b.stream});
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_PINNED);
     tide_buffer buffer = tide_buffer_acquire(buffers, 64 << 10);
     char *pinned = tide_buffer_pointer(buffers, buffer);
     {
@@ -73,24 +67,8 @@ static void pinned_memory_is_not_staged_again(void **unused)
         expect_ok(tide_download(b.pool, small, x, sizeof small));
         assert_int_equal(small[0], 6);
     }
-    expect_ok(tide_buffer_release(buffers, buffer));
-    expect_ok(tide_buffers_destroy(buffers));
-    bench_end(&b);
-    expect_ok(tide_tune_set("staging", 1024));
-}
-
-/* A copy that is not staged uses the program's memory: it is over when the call returns, also where
- * the wait for it failed. */
-static void a_direct_copy_is_over_when_it_fails(void **unused)
-{
-    (void)unused;
-    expect_ok(tide_tune_set("staging", 4));
-    bench b = bench_start(9);
-    tide_buffers *buffers = tide_buffers_create(
-        b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_PINNED, .stream = b.stream});
-    tide_buffer buffer = tide_buffer_acquire(buffers, 64 << 10);
-    char *pinned = tide_buffer_pointer(buffers, buffer);
-    for (int up = 0; up < 2; up++) {
+    for (int up = 0; up < 2;
+         up++) { /* it is over when the call returns, also where the wait failed */
         TIDE_SCOPE(b.pool);
         char *x = tide_acquire_type(b.pool, TIDE_U8, 64 << 10);
         put(b.stream, x, 64 << 10, 1);
@@ -106,19 +84,6 @@ static void a_direct_copy_is_over_when_it_fails(void **unused)
     expect_ok(tide_buffers_destroy(buffers));
     bench_end(&b);
     expect_ok(tide_tune_set("staging", 1024));
-}
-
-static bench start_without_pools(uint32_t seed)
-{
-    fake_reset(2, seed);
-    fake_without(FAKE_POOLS);
-    tide_cuda_driver_set(FAKE_CUDA);
-    bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
-    if (b.device == NULL)
-        fail_msg("%s", tide_error_message());
-    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
-    assert_non_null(b.pool);
-    return b;
 }
 
 /* ---- where there is none -------------------------------------------------------------------- */
@@ -225,8 +190,7 @@ static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
         assert_non_null(tide_acquire(b.pool, uint8_t, 2 * HALF));
     }
     assert_int_equal(memory_of(b.device).bytes_held, 2 * HALF);
-    tide_buffers *buffers =
-        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
     tide_buffer buffer = tide_buffer_acquire(buffers, 2 * HALF); /* the pool gives its slot */
     assert_non_null(tide_buffer_pointer(buffers, buffer));
     assert_int_equal(g.asked, 1);
@@ -292,8 +256,7 @@ static void the_program_is_asked_for_other_memory_too(void **unused)
     giver g = {.wants = 1};
     expect_ok(
         tide_device_memory_set(b.device, &(tide_device_memory_options){.full = give, .user = &g}));
-    tide_buffers *buffers =
-        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
     fake_limit(HALF);
     for (uint32_t kind = TIDE_BUFFER_DEVICE; kind <= TIDE_BUFFER_IPC; kind++) {
         if (kind == TIDE_BUFFER_HOST)
@@ -305,53 +268,6 @@ static void the_program_is_asked_for_other_memory_too(void **unused)
     }
     assert_int_equal(memory_of(b.device).bytes_peak, 0);
     expect_ok(tide_buffers_destroy(buffers));
-    bench_end(&b);
-}
-
-/* ---- set while it is asked ------------------------------------------------------------------ */
-
-static unsigned torn;
-static bool over;
-
-static int for_first, for_second; /* what they are to get */
-
-static bool of_first(tide_device *device, size_t wanted, unsigned times, void *user)
-{
-    (void)device, (void)wanted, (void)times;
-    torn += user != &for_first;
-    return false;
-}
-
-static bool of_second(tide_device *device, size_t wanted, unsigned times, void *user)
-{
-    (void)device, (void)wanted, (void)times;
-    torn += user != &for_second;
-    return false;
-}
-
-static void *set_both_in_turn(void *device)
-{
-    const tide_device_memory_options options[] = {{.full = of_first, .user = &for_first},
-                                                  {.full = of_second, .user = &for_second}};
-    for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++)
-        (void)tide_device_memory_set(device, &options[i % 2]);
-    return NULL;
-}
-
-/* Each function gets what was set with it, however the two threads meet. */
-static void a_function_gets_what_was_set_with_it(void **unused)
-{
-    (void)unused;
-    bench b = bench_start(7);
-    pthread_t setter;
-    torn = 0;
-    over = false;
-    assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, b.device), 0);
-    for (size_t i = 0; i < scaled(400000, 20000); i++)
-        (void)tide_budget_ask(b.device, 1, &(unsigned){0});
-    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
-    pthread_join(setter, NULL);
-    assert_int_equal(torn, 0);
     bench_end(&b);
 }
 
@@ -387,8 +303,7 @@ static void a_trim_leaves_the_process(void **unused)
     expect_ok(tide_pool_wait(b.pool));
     (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
     fake_synchronise_all();
-    tide_buffers *buffers =
-        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
     expect_ok(tide_buffer_release(buffers, tide_buffer_acquire(buffers, HALF)));
     fake_synchronise_all();
     (void)tide_buffers_trim(buffers, 0);
@@ -406,7 +321,7 @@ static void devices_without_memory_pools_free_when_work_is_over(void **unused)
 {
     (void)unused;
     for (uint32_t seed = 1; seed <= 20; seed++) {
-        bench b = start_without_pools(seed);
+        bench b = bench_start_without(seed, FAKE_POOLS);
         assert_int_equal(fake_calls("cuMemPoolCreate"), 0);
         fake_limit(5 * HALF);
         for (unsigned i = 0; i < 5; i++) {
@@ -457,13 +372,11 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
         cmocka_unit_test(pinned_memory_is_not_staged_again),
-        cmocka_unit_test(a_direct_copy_is_over_when_it_fails),
         cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
         cmocka_unit_test(a_pool_takes_what_buffers_have_cached),
         cmocka_unit_test(the_program_is_asked_for_other_memory_too),
-        cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
         cmocka_unit_test(what_opening_made_goes_when_it_fails),

@@ -78,68 +78,13 @@ static void pools_of_one_device_copy_too_and_others_are_refused(void **unused)
         expect_said("download and upload");
         expect_status(tide_copy_from(host, z, second, y, BYTES), TIDE_ERROR_ARGUMENT);
         expect_ok(tide_copy_from(second, NULL, p.b.pool, NULL, 0));
-        void *graph = NULL;
         fake_capture_begin(p.b.stream);
         expect_status(tide_copy_from(p.pool, y, p.b.pool, x, BYTES), TIDE_ERROR_STATE);
-        assert_int_equal(fake_capture_end(p.b.stream, &graph), 0);
-        fake_graph_destroy(graph);
+        expect_capture_whole(p.b.stream);
     }
     expect_ok(tide_pool_destroy(second));
     fake_stream_destroy(other);
     end(&p);
-}
-
-/* ---- failures ------------------------------------------------------------------------------- */
-
-/* True: the event was refused, and not left out because the stream had come to its end. */
-static bool copy_that_nothing_follows(const char *entry, int devices, uint32_t seed)
-{
-    pair p = begin(seed);
-    void *beside = fake_stream_create(0);
-    tide_pool *second =
-        tide_pool_create(&(tide_pool_options){.device = p.b.device, .stream = beside});
-    tide_pool *pool = devices == 1 ? second : p.pool;
-    bool refused = false;
-    {
-        TIDE_SCOPE(p.b.pool);
-        TIDE_SCOPE(pool);
-        uint8_t *x = tide_acquire(p.b.pool, uint8_t, BYTES);
-        uint8_t *y = tide_acquire(pool, uint8_t, BYTES);
-        for (int i = 0; i < 8; i++) { /* so that neither stream is at its end */
-            put(p.b.stream, x, BYTES, 1);
-            put(devices == 1 ? beside : p.stream, y, BYTES, 0);
-        }
-        fake_fail(entry, 2, 1, false);
-        tide_status status = tide_copy_from(pool, y, p.b.pool, x, BYTES);
-        refused = fake_failures() == 1;
-        assert_int_equal(status, refused ? TIDE_ERROR_DEVICE : TIDE_OK);
-        if (refused)
-            expect_said(entry);
-        fake_fail(entry, 0, 0, false);
-        put(p.b.stream, x, BYTES, 2);
-        expect(devices == 1 ? beside : p.stream, y, BYTES, 1);
-    }
-    expect_order();
-    expect_ok(tide_pool_destroy(second));
-    fake_synchronise_all();
-    fake_stream_destroy(beside);
-    end(&p);
-    return refused;
-}
-
-/* The copy is queued, and the source's stream does not come after it: then it is over when the
- * error is returned. */
-static void a_copy_that_nothing_follows_is_waited_for(void **unused)
-{
-    (void)unused;
-    static const char *const entries[] = {"cuEventRecord", "cuStreamWaitEvent"};
-    for (int entry = 0; entry < 2; entry++)
-        for (int devices = 1; devices <= 2; devices++) {
-            unsigned refused = 0;
-            for (uint32_t seed = 9; seed < 29; seed++)
-                refused += copy_that_nothing_follows(entries[entry], devices, seed);
-            assert_in_range(refused, 5, 20);
-        }
 }
 
 /* ---- captures ------------------------------------------------------------------------------- */
@@ -281,7 +226,6 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_between_devices_keep_the_order_of_both_streams),
         cmocka_unit_test(pools_of_one_device_copy_too_and_others_are_refused),
-        cmocka_unit_test(a_copy_that_nothing_follows_is_waited_for),
         cmocka_unit_test(a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one),
         cmocka_unit_test(kernels_reach_another_device_when_they_may),
         cmocka_unit_test(access_that_is_refused_is_named),

@@ -46,24 +46,6 @@ static void use_stream_state(void)
     (void)tide_cu.cuStreamIsCapturing(gone, &state);
 }
 
-static void use_event(void)
-{
-    tide_cu_event gone = NULL;
-    (void)tide_cu.cuEventCreate(&gone, TIDE_CU_EVENT_DISABLE_TIMING);
-    (void)tide_cu.cuEventDestroy(gone);
-    (void)tide_cu.cuEventQuery(gone);
-}
-
-static void use_pool(void)
-{
-    const tide_cu_pool_properties properties = {.allocation = 1, .location = {.type = 1}};
-    tide_cu_pool gone = NULL;
-    tide_cu_address data = 0;
-    (void)tide_cu.cuMemPoolCreate(&gone, &properties);
-    (void)tide_cu.cuMemPoolDestroy(gone);
-    (void)tide_cu.cuMemAllocFromPoolAsync(&data, 512, gone, NULL);
-}
-
 /* The child has a driver of its own: it is one that was never used before. */
 static bool faults(void (*call)(void))
 {
@@ -90,8 +72,6 @@ static void a_handle_that_is_gone_faults(void **state)
     (void)state;
     assert_false(faults(nothing));
     assert_true(faults(use_stream_state));
-    assert_true(faults(use_event));
-    assert_true(faults(use_pool));
 }
 
 static tide_cu_pool pool;
@@ -167,36 +147,6 @@ static void plain_memory_is_free_at_once(void **state)
     fake_stream_destroy(stream);
 }
 
-/* A pool's memory is of the pool, in use or not, until it is trimmed; what work may still use
- * stays. */
-static void a_pool_keeps_what_is_given_back(void **state)
-{
-    (void)state;
-    void *stream = fake_stream_create(0);
-    tide_cu_address memory = 0;
-    uint64_t value = 0;
-    assert_int_equal(make_pool(), 0);
-    expect_ok(tide_cu.cuMemAllocFromPoolAsync(&memory, 4096, pool, stream));
-    for (int i = 0; i < 200; i++)
-        expect_ok(tide_cu.cuMemsetD8Async(memory, 1, 4096, stream));
-    expect_ok(tide_cu.cuMemFreeAsync(memory, stream));
-    expect_ok(tide_cu.cuMemPoolTrimTo(pool, 0));
-    expect_ok(tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED, &value));
-    assert_int_equal(value, 4096);
-    expect_ok(tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_USED, &value));
-    assert_int_equal(value, 0);
-    expect_ok(tide_cu.cuStreamSynchronize(stream));
-    assert_int_equal(fake_reserved_bytes(), 4096);
-    expect_ok(tide_cu.cuMemPoolTrimTo(pool, 4096));
-    assert_int_equal(fake_reserved_bytes(), 4096);
-    expect_ok(tide_cu.cuMemPoolTrimTo(pool, 0));
-    assert_int_equal(fake_reserved_bytes(), 0);
-    expect_ok(tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED_PEAK, &value));
-    assert_int_equal(value, 4096);
-    assert_int_equal(tide_cu.cuMemPoolGetAttribute(pool, 99, &value), TIDE_CU_INVALID_VALUE);
-    fake_stream_destroy(stream);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,7 +154,6 @@ int main(void)
         TEST(only_blocking_streams_are_ordered_with_the_legacy_stream),
         TEST(freed_memory_is_not_free_for_another_stream_at_once),
         TEST(plain_memory_is_free_at_once),
-        TEST(a_pool_keeps_what_is_given_back),
     };
     return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The scenarios of devices, 63 to 72, each a test of its name. (70, the end of the process with
- * live pools, is a program of its own: exit.c.) */
+/* What pools on a device do: each test says in its name what it shows. (The end of the process with live
+ * pools is a program of its own: exit.c.) */
 #include "support.h"
 
 #include <tidepool/array.h>
@@ -11,8 +11,6 @@
 #include <tidepool/upkeep.h>
 
 #include "runtime/device/device.h"
-
-/* ---- 63 ------------------------------------------------------------------------------------ */
 
 static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call(void **state)
 {
@@ -35,10 +33,6 @@ static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call
     assert_int_equal(fake_calls(NULL), 0);
     bench_end(&b);
 }
-
-/* ---- 64 ------------------------------------------------------------------------------------ */
-
-/* ---- 65 ------------------------------------------------------------------------------------ */
 
 static void use_everything(bench *b, void *other)
 {
@@ -89,8 +83,6 @@ static unsigned waits(void)
     return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
            fake_calls("cuCtxSynchronize") + fake_calls("cuEventQuery");
 }
-
-/* ---- 67 ------------------------------------------------------------------------------------ */
 
 static void with_a_declared_second_stream(uint32_t seed)
 {
@@ -228,8 +220,6 @@ static void declarations_are_refused_where_nothing_would_end_them(void **state)
     bench_end(&b);
 }
 
-/* ---- 69 ------------------------------------------------------------------------------------ */
-
 static void expect_consistent(bench *b, size_t live)
 {
     tide_pool_statistics stats;
@@ -295,33 +285,6 @@ static void device_lost_in_the_middle_of_a_scope(void **state)
     fake_stream_destroy(other);
 }
 
-/* The driver still tells what streams are: this one is another, and one is of another device. */
-static void a_lost_device_is_said_to_be_lost_whatever_its_streams(void **state)
-{
-    (void)state;
-    bench b = bench_start(69);
-    void *elsewhere = fake_stream_create(1);
-    fake_fail("cuStreamSynchronize", 1, 700 /* an illegal access */, false);
-    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
-    fake_stream_destroy(b.stream);
-    assert_ptr_equal(fake_stream_create(0), b.stream);
-    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
-    expect_said("cuda:0 is lost");
-    assert_null(tide_pool_create(&(tide_pool_options){.device = b.device, .stream = elsewhere}));
-    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
-    assert_null(tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream}));
-    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
-    assert_null(tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream}));
-    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
-    expect_said("cuda:0 is lost");
-    expect_ok(tide_pool_destroy(b.pool));
-    expect_ok(tide_device_close(b.device));
-    fake_stream_destroy(elsewhere);
-    fake_stream_destroy(b.stream);
-}
-
-/* ---- 71 ------------------------------------------------------------------------------------ */
-
 static void fill_and_look(bench *b, tide_type type, const void *value, size_t n)
 {
     void *data = tide_fill_type(b->pool, type, n, value);
@@ -342,6 +305,17 @@ static void patterns_of_any_size_are_filled(void **state)
         value.parts[i] = (uint16_t)(i * 1000 + 7);
     fill_and_look(&b, tide_type_of(struct very_large), &value, 1);
     fill_and_look(&b, tide_type_of(struct very_large), &value, 777);
+    const uint64_t all = UINT64_MAX, last = (1 << 6) - 1;
+    uint64_t *bits = tide_fill_type(b.pool, TIDE_BIT, 70, &(bool){true}); /* by words */
+    expect_pattern(b.stream, bits, &all, 8, 1);
+    expect_pattern(b.stream, bits + 1, &last, 8, 1);
+    uint8_t *data = tide_acquire(b.pool, uint8_t, 4096); /* at any address */
+    for (size_t at = 0; at < 8; at++)
+        for (size_t bytes = 1; bytes <= 16; bytes++) {
+            expect_ok(b.device->methods->fill(b.device, b.stream, data + at, &value, bytes, 9));
+            expect_pattern(b.stream, data + at, &value, bytes, 9);
+            fake_synchronise_all();
+        }
     tide_array *ones = tide_array_ones(b.pool, TIDE_F16, 2, (const int64_t[]){30, 7});
     const tide_f16 one = {0x3C00};
     assert_non_null(ones);
@@ -381,39 +355,6 @@ static void an_array_grows_while_declared_work_on_it_is_in_flight(void **state)
     fake_stream_destroy(other);
     bench_end(&b);
 }
-
-/* A part of an array begins where the program says. */
-static void patterns_are_filled_at_any_address(void **state)
-{
-    (void)state;
-    bench b = bench_start(71);
-    static const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    uint8_t *data = tide_acquire(b.pool, uint8_t, 4096);
-    for (size_t at = 0; at < 8; at++)
-        for (size_t bytes = 1; bytes <= 16; bytes++) {
-            expect_ok(b.device->methods->fill(b.device, b.stream, data + at, pattern, bytes, 9));
-            expect_pattern(b.stream, data + at, pattern, bytes, 9);
-            fake_synchronise_all();
-        }
-    expect_ok(tide_pool_reset(b.pool));
-    bench_end(&b);
-}
-
-static void bits_are_filled_by_words(void **state)
-{
-    (void)state;
-    bench b = bench_start(71);
-    const bool set = true;
-    const uint64_t all = UINT64_MAX, last = (1 << 6) - 1;
-    uint64_t *bits = tide_fill_type(b.pool, TIDE_BIT, 70, &set);
-    assert_non_null(bits);
-    expect_pattern(b.stream, bits, &all, 8, 1);
-    expect_pattern(b.stream, bits + 1, &last, 8, 1);
-    expect_ok(tide_pool_reset(b.pool));
-    bench_end(&b);
-}
-
-/* ---- 72 ------------------------------------------------------------------------------------ */
 
 static void a_pool_whose_stream_is_gone_says_so(void **state)
 {
@@ -586,11 +527,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(declarations_are_refused_where_nothing_would_end_them),
     cmocka_unit_test(out_of_memory_in_the_middle_of_a_scope),
     cmocka_unit_test(device_lost_in_the_middle_of_a_scope),
-    cmocka_unit_test(a_lost_device_is_said_to_be_lost_whatever_its_streams),
     cmocka_unit_test(patterns_of_any_size_are_filled),
     cmocka_unit_test(an_array_grows_while_declared_work_on_it_is_in_flight),
-    cmocka_unit_test(patterns_are_filled_at_any_address),
-    cmocka_unit_test(bits_are_filled_by_words),
     cmocka_unit_test(a_pool_whose_stream_is_gone_says_so),
     cmocka_unit_test(devices_are_counted_and_held),
     cmocka_unit_test(views_of_device_arrays_have_their_headers_on_the_host),

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_storm SECONDS STEPS [planted]: threads use pools, declared streams, buffers, graphs and PyTorch's pair
- * at random, on the machine's driver or the fake one, and check what is written and read. It ends after
- * so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, 77: no device. `planted`
- * has declared streams alone, and leaves the declarations out, which is to be found. The fake driver
+/* gpu_storm SECONDS STEPS [planted]: threads use pools, declared streams, buffers of several kinds, fills,
+ * graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is written and
+ * read. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, 77: no device.
+ * `planted` has declared streams alone, and leaves the declarations out, which is to be found. The fake driver
  * remembers 4096 pieces of work: 100 steps are enough there. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,8 @@
 #include <tidepool/adaptors.h>
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
+#include <tidepool/device_ipc.h>
+#include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
 
 #include "beside.h"
@@ -24,6 +25,8 @@ enum { THREADS = 4, RESULT = 64, BYTES_MAX = 1 << 20 };
 
 static struct {
     tide_device *device;
+    tide_device_information info;
+    tide_type odd, large; /* of 3 bytes, of 44 */
     tide_buffers *buffers;
     beside_driver driver;
     unsigned long steps;
@@ -64,17 +67,22 @@ static void see(const runner *r, tide_cu_stream stream, const uint8_t *data, siz
          "cuMemcpyAsync");
 }
 
-static void look(const runner *r, uint8_t value, const char *step)
+static void compare(const uint8_t *got, uint8_t value, size_t bytes, const char *step)
 {
-    uint8_t got[RESULT];
-    must(tide_cu.cuStreamSynchronize(r->other) == 0, "cuStreamSynchronize");
-    must(tide_download(r->pool, got, r->result, RESULT) == TIDE_OK, "tide_download");
-    for (size_t i = 0; i < RESULT; i++)
+    for (size_t i = 0; i < bytes; i++)
         if (got[i] != value) {
             fprintf(stderr, "%s: byte %zu is %u and not %u\n", step, i, got[i], value);
             __atomic_fetch_add(&storm.wrong, 1, __ATOMIC_RELAXED);
             return;
         }
+}
+
+static void look(const runner *r, uint8_t value, const char *step)
+{
+    uint8_t got[RESULT];
+    must(tide_cu.cuStreamSynchronize(r->other) == 0, "cuStreamSynchronize");
+    must(tide_download(r->pool, got, r->result, RESULT) == TIDE_OK, "tide_download");
+    compare(got, value, RESULT, step);
 }
 
 static size_t size_of(runner *r)
@@ -146,33 +154,109 @@ static void pair(runner *r, uint8_t value)
     look(r, value, "pair");
 }
 
-static void graph(runner *r, uint8_t value)
+/* Values of every size, by the driver's fills. */
+static void filled(runner *r, uint8_t value)
 {
-    size_t bytes = size_of(r);
-    beside_graph made;
+    enum { LARGEST = 44, COUNT = 200 };
+    uint8_t pattern[LARGEST], got[LARGEST * COUNT];
+    const tide_type types[] = {TIDE_U8, TIDE_F16, TIDE_F64, TIDE_C128, storm.odd, storm.large};
+    tide_type type = types[rng_below(&r->random, sizeof types / sizeof *types)];
+    size_t size = tide_type_size(type), n = 1 + rng_below(&r->random, COUNT);
+    for (size_t i = 0; i < LARGEST; i++)
+        pattern[i] = (uint8_t)(value + i);
+    TIDE_SCOPE(r->pool);
+    const void *x = tide_fill_type(r->pool, type, n, pattern);
+    must(x != NULL && tide_download(r->pool, got, x, n * size) == TIDE_OK, "filled");
+    for (size_t i = 0; i < n * size; i++)
+        compare(&got[i], pattern[i % size], 1, "filled");
+}
+
+/* What there is not, and nothing suffers. */
+static void refused(runner *r, uint8_t value)
+{
+    {
+        TIDE_SCOPE(r->pool);
+        uint8_t *x = tide_acquire(r->pool, uint8_t, 1000);
+        put(r->own, x, value, 1000);
+        must(tide_acquire(r->pool, uint8_t, (size_t)1 << 46) == NULL, "64 TiB were had");
+        must(tide_error_status() == TIDE_ERROR_MEMORY, "a refusal");
+        see(r, r->own, x, 1000);
+    }
+    look(r, value, "refused");
+}
+
+/* The host and the device use the same bytes. */
+static void managed(runner *r, uint8_t value)
+{
+    if (!storm.info.concurrent)
+        return;
+    tide_buffer b = tide_buffer_acquire_on(storm.buffers, 10000, TIDE_BUFFER_MANAGED, r->own);
+    uint8_t *x = tide_buffer_pointer(storm.buffers, b);
+    must(x != NULL && tide_cu.cuStreamSynchronize(r->own) == 0, "managed");
+    memset(x, value, 5000);
+    put(r->own, x + 5000, (uint8_t)~value, 5000);
+    must(tide_cu.cuStreamSynchronize(r->own) == 0, "cuStreamSynchronize");
+    compare(x, value, 5000, "managed");
+    compare(x + 5000, (uint8_t)~value, 5000, "managed");
+    must(tide_buffer_release_on(storm.buffers, b, r->own) == TIDE_OK, "release");
+}
+
+/* For other processes, but not for its own. */
+static void exported(runner *r, uint8_t value)
+{
+    tide_ipc_memory memory;
+    if (!storm.info.exports)
+        return;
+    tide_buffer b = tide_buffer_acquire_on(storm.buffers, 10000u + value, TIDE_BUFFER_IPC, r->own);
+    must(tide_ipc_export_buffer(storm.buffers, b, &memory) == TIDE_OK, "tide_ipc_export_buffer");
+    must(tide_ipc_open(storm.device, &memory) == NULL, "its own memory was opened");
+    must(tide_error_status() == TIDE_ERROR_DEVICE, "a refusal");
+    must(tide_buffer_release_on(storm.buffers, b, r->own) == TIDE_OK, "release");
+}
+
+/* One of two sizes, which share memory; the second works on a declared stream. */
+static beside_exec capture(runner *r, size_t i, size_t bytes, uint8_t value, beside_graph *made)
+{
     beside_exec exec;
-    must(tide_capture_begin(r->pool) == TIDE_OK, "tide_capture_begin");
     must(storm.driver.cuStreamBeginCapture(r->own, TIDE_CU_CAPTURE_RELAXED) == 0, "begin");
     {
         TIDE_SCOPE(r->pool);
+        tide_cu_stream stream = i == 0 ? r->own : r->other;
         uint8_t *x = tide_acquire(r->pool, uint8_t, bytes);
-        must(x != NULL, "graph");
-        put(r->own, x, value, bytes);
-        see(r, r->own, x, bytes);
+        must(x != NULL && tide_pool_use_on(r->pool, stream) == TIDE_OK, "graph");
+        put(stream, x, value, bytes);
+        see(r, stream, x, bytes);
     }
-    must(storm.driver.cuStreamEndCapture(r->own, &made) == 0, "a call ended the capture");
+    must(storm.driver.cuStreamEndCapture(r->own, made) == 0, "a call ended the capture");
+    must(storm.driver.cuGraphInstantiateWithFlags(&exec, *made, 0) == 0, "instantiate");
+    return exec;
+}
+
+static void graph(runner *r, uint8_t value)
+{
+    size_t bytes = size_of(r);
+    beside_graph made[2];
+    beside_exec execs[2];
+    if (r->own == NULL) /* the legacy stream is not captured */
+        return;
+    must(tide_capture_begin(r->pool) == TIDE_OK, "tide_capture_begin");
+    for (size_t i = 0; i < 2; i++)
+        execs[i] = capture(r, i, bytes / (i + 1), (uint8_t)(value + i), &made[i]);
     tide_capture *capture = tide_capture_end(r->pool);
     must(capture != NULL, "tide_capture_end");
-    must(storm.driver.cuGraphInstantiateWithFlags(&exec, made, 0) == 0, "instantiate");
-    for (int i = 0; i < 3; i++) { /* the result is the graph's now, too */
-        put(r->own, r->result, (uint8_t)~value, RESULT);
-        must(storm.driver.cuGraphLaunch(exec, r->own) == 0, "cuGraphLaunch");
-        look(r, value, "graph");
+    for (size_t i = 0; i < 4; i++) { /* the result is the graphs' now, too */
+        tide_cu_stream stream = i < 2 ? r->own : r->other;
+        must(tide_capture_use_on(capture, stream) == TIDE_OK, "tide_capture_use_on");
+        put(stream, r->result, (uint8_t)~value, RESULT);
+        must(storm.driver.cuGraphLaunch(execs[i % 2], stream) == 0, "cuGraphLaunch");
+        look(r, (uint8_t)(value + i % 2), "graph");
     }
     must(tide_capture_drop(capture, r->own) == TIDE_OK, "tide_capture_drop");
     must(tide_pool_wait(r->pool) == TIDE_OK, "tide_pool_wait");
-    (void)storm.driver.cuGraphExecDestroy(exec);
-    (void)storm.driver.cuGraphDestroy(made);
+    for (size_t i = 0; i < 2; i++) {
+        (void)storm.driver.cuGraphExecDestroy(execs[i]);
+        (void)storm.driver.cuGraphDestroy(made[i]);
+    }
     must(tide_pool_reset(r->pool) == TIDE_OK, "tide_pool_reset");
     r->result = tide_acquire(r->pool, uint8_t, RESULT);
     must(r->result != NULL, "the result");
@@ -180,10 +264,12 @@ static void graph(runner *r, uint8_t value)
 
 /* ---- threads ---------------------------------------------------------------------------------- */
 
-static void begin(runner *r)
+/* The first thread's pool is on the legacy stream. */
+static void begin(runner *r, bool first)
 {
     must(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)) == 0, "cuCtxPushCurrent");
-    must(tide_cu.cuStreamCreate(&r->own, TIDE_CU_STREAM_NON_BLOCKING) == 0, "cuStreamCreate");
+    must(first || tide_cu.cuStreamCreate(&r->own, TIDE_CU_STREAM_NON_BLOCKING) == 0,
+         "cuStreamCreate");
     must(tide_cu.cuStreamCreate(&r->other, TIDE_CU_STREAM_NON_BLOCKING) == 0, "cuStreamCreate");
     r->pool = tide_pool_create(&(tide_pool_options){.device = storm.device, .stream = r->own});
     must(r->pool != NULL, "tide_pool_create");
@@ -193,12 +279,13 @@ static void begin(runner *r)
 
 static void *run(void *user)
 {
-    static void (*const steps[])(runner *, uint8_t) = {arrays, declared, buffers, pair, graph};
+    static void (*const steps[])(runner *, uint8_t) = {arrays,  declared, buffers,  pair, filled,
+                                                       refused, managed,  exported, graph};
     runner r = {.random = {(uintptr_t)user + 1}};
-    begin(&r);
+    begin(&r, user == NULL);
     for (unsigned long i = 0; i < storm.steps && time(NULL) < storm.until; i++) {
-        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 16); /* graphs are dear */
-        steps[which == 15 ? 4 : which % 4](&r, (uint8_t)rng_next(&r.random));
+        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 17); /* graphs are dear */
+        steps[which == 16 ? 8 : which % 8](&r, (uint8_t)rng_next(&r.random));
         __atomic_fetch_add(&storm.done, 1, __ATOMIC_RELAXED);
     }
     must(tide_pool_wait(r.pool) == TIDE_OK, "tide_pool_wait");
@@ -206,29 +293,18 @@ static void *run(void *user)
     return NULL;
 }
 
-static bool find_driver(void)
-{
-    const char *path = getenv("TIDEPOOL_CUDA_DRIVER");
-    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
-    void *symbol = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
-    tide_cu_get_proc *get_proc = (tide_cu_get_proc *)symbol;
-    int status, failed = symbol == NULL;
-#define X(name, version, arguments)                                                  \
-    failed = failed || get_proc(#name, (void **)(void *)&storm.driver.name, version, \
-                                TIDE_CU_PROC_LEGACY_STREAM, &status) != 0;
-    BESIDE_ENTRIES(X)
-#undef X
-    return failed == 0;
-}
-
 int main(int count, char **arguments)
 {
     pthread_t threads[THREADS];
-    if (count < 3 || !find_driver() || (storm.device = tide_device_open("cuda:0")) == NULL)
+    if (count < 3 || !beside_load(&storm.driver) ||
+        (storm.device = tide_device_open("cuda:0")) == NULL)
         return count < 3 ? 2 : 77;
     storm.until = time(NULL) + (time_t)strtoul(arguments[1], NULL, 10);
     storm.steps = strtoul(arguments[2], NULL, 10);
     storm.planted = count > 3 && strcmp(arguments[3], "planted") == 0;
+    must(tide_device_info(storm.device, &storm.info) == TIDE_OK, "tide_device_info");
+    storm.odd = tide_type_register("odd", 3, 1);
+    storm.large = tide_type_register("large", 44, 4);
     storm.buffers = tide_buffers_create(storm.device, NULL);
     must(storm.buffers != NULL, "tide_buffers_create");
     for (uintptr_t i = 0; i < THREADS; i++)

@@ -11,10 +11,11 @@
 
 static unsigned mismatches; /* atomic: any thread that is in the driver runs kernels */
 
-bench bench_start_with(uint32_t seed, tide_pool_options options)
+static bench start(uint32_t seed, unsigned without, tide_pool_options options)
 {
     __atomic_store_n(&mismatches, 0, __ATOMIC_RELAXED);
     fake_reset(2, seed);
+    fake_without(without);
     tide_cuda_driver_set(FAKE_CUDA);
     bench b = {.device = tide_device_open("cuda:0")};
     if (b.device == NULL)
@@ -27,9 +28,28 @@ bench bench_start_with(uint32_t seed, tide_pool_options options)
     return b;
 }
 
+bench bench_start_with(uint32_t seed, tide_pool_options options)
+{
+    return start(seed, 0, options);
+}
+
+bench bench_start_without(uint32_t seed, unsigned what)
+{
+    return start(seed, what, (tide_pool_options){.name = "bench"});
+}
+
 bench bench_start(uint32_t seed)
 {
-    return bench_start_with(seed, (tide_pool_options){.name = "bench"});
+    return bench_start_without(seed, 0);
+}
+
+tide_buffers *bench_buffers(const bench *b, uint32_t kind)
+{
+    tide_buffers *made =
+        tide_buffers_create(b->device, &(tide_buffers_options){.flags = kind, .stream = b->stream});
+    if (made == NULL)
+        fail_msg("%s", tide_error_message());
+    return made;
 }
 
 void expect_order(void)
@@ -101,6 +121,13 @@ void expect(void *stream, void *data, size_t bytes, uint8_t value)
 unsigned unexpected(void)
 {
     return __atomic_load_n(&mismatches, __ATOMIC_RELAXED);
+}
+
+void expect_capture_whole(void *stream)
+{
+    void *graph = NULL;
+    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    fake_graph_destroy(graph);
 }
 
 tide_device_information info_of(const tide_device *device)

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/tidepool.h>
 
@@ -26,6 +27,10 @@ typedef struct bench {
 
 bench bench_start(uint32_t seed);
 bench bench_start_with(uint32_t seed, tide_pool_options options);
+bench bench_start_without(uint32_t seed, unsigned what); /* FAKE_…: what the driver lacks */
+
+/* Buffers of this kind on the bench's stream. */
+tide_buffers *bench_buffers(const bench *b, uint32_t kind);
 
 /* Everything goes back; nothing may have gone wrong on the way, nothing be left. */
 void bench_end(bench *b);
@@ -44,6 +49,9 @@ void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes,
 #define expect_ok(call)           assert_int_equal(call, TIDE_OK)
 #define expect_status(call, what) assert_int_equal(call, what)
 #define expect_said(words)        assert_non_null(strstr(tide_error_message(), words))
+
+/* Nothing has ended the capture of the stream; its graph goes. */
+void expect_capture_whole(void *stream);
 
 /* Loads the fake's one kernel and launches it on 128 bytes: each becomes 5 more. */
 tide_status try_bump(tide_device *device, void *stream, uint8_t *data);

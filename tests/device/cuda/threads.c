@@ -1,80 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Several threads, each with a pool and a stream of its own, on one device. */
+/* Threads that open one device, or release one buffer. (Their pools: storm.c.) */
 #define _GNU_SOURCE
-#include <limits.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "support.h"
 
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
-#include <tidepool/upkeep.h>
-
-#include "runtime/device/cuda/cuda.h"
-#include "runtime/device/device.h"
 
 enum { THREADS = 4, ROUNDS = 60 };
-
-typedef struct worker {
-    pthread_t thread;
-    tide_device *device;
-    void *stream, *other;
-    uint8_t number;
-    bool right;
-} worker;
-
-static void use(tide_pool *pool, const worker *w)
-{
-    TIDE_SCOPE(pool);
-    uint8_t *x = tide_acquire(pool, uint8_t, 500 + w->number);
-    float *y = tide_zeros(pool, float, 100);
-    if (x == NULL || y == NULL || tide_pool_use_on(pool, w->other) != TIDE_OK)
-        return;
-    put(w->other, x, 500, w->number);
-    expect(w->other, x, 500, w->number);
-    expect(w->stream, y, 400, 0);
-}
-
-static void *work(void *user)
-{
-    worker *w = user;
-    tide_pool *pool =
-        tide_pool_create(&(tide_pool_options){.device = w->device, .stream = w->stream});
-    w->right = pool != NULL;
-    for (int i = 0; pool != NULL && i < ROUNDS; i++) {
-        use(pool, w);
-        if (i % 8 == 7)
-            tide_pool_empty(pool);
-        if (i % 16 == 15)
-            w->right = w->right && tide_pool_wait(pool) == TIDE_OK;
-    }
-    w->right = w->right && tide_pool_destroy(pool) == TIDE_OK;
-    return NULL;
-}
-
-static void pools_of_several_threads_share_a_device(void **state)
-{
-    (void)state;
-    bench b = bench_start(8);
-    worker workers[THREADS] = {0};
-    for (uint8_t i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.device = b.device, .number = (uint8_t)(i + 1)};
-        workers[i].stream = fake_stream_create(0);
-        workers[i].other = fake_stream_create(0);
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-        assert_true(workers[i].right);
-    }
-    fake_synchronise_all();
-    for (int i = 0; i < THREADS; i++) {
-        fake_stream_destroy(workers[i].stream);
-        fake_stream_destroy(workers[i].other);
-    }
-    bench_end(&b);
-}
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
@@ -171,7 +105,6 @@ static void of_many_releases_on_streams_one_wins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_of_several_threads_share_a_device),
         cmocka_unit_test(devices_are_opened_and_closed_by_many),
         cmocka_unit_test(of_many_releases_on_streams_one_wins),
     };

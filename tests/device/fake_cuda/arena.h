@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-enum { BLOCKS = 4096, PAGE = 4096, ARENA_TABLE = BLOCKS * 4 };
+enum { BLOCKS = 4096, PAGE = 4096 };
 #define ARENA_BYTES ((size_t)512 << 20)
 
 /* Addresses behind the arena, for what is mapped there (pages.c). */
@@ -17,7 +17,7 @@ enum { RANGES = 8 };
 typedef struct block {
     uint64_t address;
     size_t bytes, used;
-    bool live, pinned, imported;
+    bool live, pinned;
     bool managed;
     reserve *backed; /* the memory pool that keeps it, or NULL */
     set before;      /* of its release */
@@ -25,8 +25,6 @@ typedef struct block {
 
 extern struct arena {
     char *device, *host; /* the two views of the file */
-    int file;
-    uint32_t *opened; /* behind it: how often others have each block open; atomic */
     size_t top;
     block blocks[BLOCKS];
     unsigned count;

@@ -56,23 +56,21 @@ size_t fake_live_bytes(void);
 /* What memory pools keep of the devices' memory, in use or not. */
 uint64_t fake_reserved_bytes(void);
 
-/* What devices lack from now on. CONCURRENT: the host may not touch managed memory while work is queued
- * that the host has not seen done: it is inaccessible meanwhile (SIGSEGV). Where there are PEERS, work of
- * a device may use another's memory only once the pool that it came from gave access. */
+/* What devices lack from now on. Where there are PEERS, work of a device may use another's memory only once
+ * the pool that it came from gave access. */
 enum {
     FAKE_POOLS = 1,      /* of memory, as virtual devices of some hosts */
     FAKE_PAGES = 2,      /* memory that is mapped where one likes       */
     FAKE_MANAGED = 4,    /* memory of both                              */
-    FAKE_CONCURRENT = 8, /* use of that                                 */
+    FAKE_CONCURRENT = 8, /* use of that: only told                      */
     FAKE_IPC = 16,       /* memory for other processes                  */
     FAKE_PEERS = 32      /* that reach each other's memory              */
 };
 void fake_without(unsigned what);
 
-/* How many times memory of other processes is open here; the granularity of memory that is mapped, 256 KiB
- * at first. */
+/* A handle of cuIpcGetMemHandle is another process's from now on; how many times such memory is open. */
+void fake_ipc_foreign(void *handle);
 unsigned fake_opened(void);
-void fake_granularity(size_t bytes);
 
 /* Rows of the highest fill that was one unit wide, which is slow; streams that there are. */
 uint64_t fake_highest_fill(void);

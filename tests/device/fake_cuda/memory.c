@@ -18,7 +18,7 @@ struct arena arena;
 static void map_arena(void)
 {
     int file = memfd_create("fake_cuda", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, (off_t)arena_bytes + ARENA_TABLE) != 0)
+    if (file < 0 || ftruncate(file, (off_t)arena_bytes) != 0)
         abort();
     const int none = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     char *all = mmap(NULL, ADDRESSES + RANGE_BYTES, PROT_NONE, none, -1, 0);
@@ -27,9 +27,7 @@ static void map_arena(void)
     all += (size_t) - (uintptr_t)all % RANGE_BYTES;
     arena.device = mmap(all, arena_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     arena.host = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    arena.opened = mmap(NULL, ARENA_TABLE, PROT_READ | PROT_WRITE, MAP_SHARED, file, ARENA_BYTES);
-    arena.file = file; /* other processes find it (ipc.c) */
-    if (arena.device == MAP_FAILED || arena.host == MAP_FAILED || arena.opened == MAP_FAILED)
+    if (arena.device == MAP_FAILED || arena.host == MAP_FAILED)
         abort();
 }
 
@@ -106,14 +104,23 @@ extent *memory_extents(size_t *count)
     return all;
 }
 
+/* Managed memory: the host sees it, too. */
+static void show(const block *one, bool to_host)
+{
+    void *pages = (void *)(uintptr_t)one->address;
+    if (mprotect(pages, one->bytes, to_host ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        abort();
+}
+
 /* For kernels, which use memory where it is. */
 void memory_show_all(bool shown)
 {
     if (mprotect(arena.device, arena_bytes, shown ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
         abort();
     pages_show_all(shown);
-    if (!shown)
-        memory_show_managed(fake_has(FAKE_CONCURRENT) || model_idle());
+    for (unsigned i = 0; !shown && i < arena.count; i++)
+        if (arena.blocks[i].live && arena.blocks[i].managed)
+            show(&arena.blocks[i], true);
 }
 
 block *arena_new_block(void)
@@ -122,11 +129,11 @@ block *arena_new_block(void)
 }
 
 /* Memory that a stream gave back is another's only when that stream's work is over, or is before
- * the other's. */
+ * the other's; the host's (no pool) when it knows that. */
 static bool is_free_for(const block *one, const reserve *by, const set *tail)
 {
     return !one->live && !one->pinned && (one->backed == NULL || one->backed == by) &&
-           (model_done(&one->before) || set_within(&one->before, tail));
+           ((by != NULL && model_done(&one->before)) || set_within(&one->before, tail));
 }
 
 static size_t bytes_that_wait(const reserve *by, const set *tail)
@@ -231,22 +238,6 @@ uint64_t memory_take_plain(size_t bytes)
     return one != NULL ? one->address : 0;
 }
 
-/* ---- managed memory: the host sees it, too -------------------------------------------------- */
-
-static void show(const block *one, bool to_host)
-{
-    void *pages = (void *)(uintptr_t)one->address;
-    if (mprotect(pages, one->bytes, to_host ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-        abort();
-}
-
-void memory_show_managed(bool to_host)
-{
-    for (unsigned i = 0; i < arena.count; i++)
-        if (arena.blocks[i].live && arena.blocks[i].managed)
-            show(&arena.blocks[i], to_host);
-}
-
 /* Pages of its own. What was queued before has nothing to do with it. */
 uint64_t memory_take_managed(size_t bytes)
 {
@@ -264,8 +255,7 @@ uint64_t memory_take_managed(size_t bytes)
     arena.top = start + whole;
     fake.live_bytes += whole;
     memset(see(one->address), 0xA5, whole);
-    model_settle();
-    show(one, fake_has(FAKE_CONCURRENT) || model_idle());
+    show(one, true);
     return one->address;
 }
 
@@ -274,7 +264,7 @@ block *arena_find(uint64_t address, bool of_pool)
 {
     for (unsigned i = 0; i < arena.count; i++) {
         block *one = &arena.blocks[i];
-        if (one->live && !one->pinned && !one->imported && one->address == address &&
+        if (one->live && !one->pinned && one->address == address &&
             (one->backed != NULL) == of_pool)
             return one;
     }
@@ -307,9 +297,6 @@ bool memory_give_plain(uint64_t address)
     block *one = arena_find(address, false);
     if (one == NULL)
         return false;
-    if (__atomic_load_n(&arena.opened[one - arena.blocks], __ATOMIC_SEQ_CST) != 0)
-        fake_complain("cuMemFree of %#llx, which another process has open",
-                      (unsigned long long)address);
     const work last = arena_use_of(one, "cuMemFree");
     model_check(&last, &fake.known, "the host");
     end_block(one, &fake.known);

@@ -135,8 +135,6 @@ static unsigned add(const work *one, const set *before, uint64_t number)
         abort();
     }
     model_check(one, before, who);
-    if (!fake_has(FAKE_CONCURRENT))
-        memory_show_managed(false);
     unsigned op = model.count++;
     model.works[op] = *one;
     model.before[op] = *before;
@@ -217,11 +215,6 @@ bool model_done(const set *these)
     return set_within(these, &model.done);
 }
 
-bool model_idle(void)
-{
-    return model.count == 0;
-}
-
 void model_finish(const set *these)
 {
     while (!model_done(these) && run_one(these)) {
@@ -247,7 +240,6 @@ void model_settle(void)
             return;
     model_reset();
     memory_settle();
-    memory_show_managed(true);
     fake.known = (set){{0}};
     for (int i = 0; i < STREAMS; i++)
         fake.streams[i].tail = (set){{0}};

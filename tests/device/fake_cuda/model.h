@@ -210,7 +210,6 @@ set model_tail(const lane *of);          /* with what the legacy stream adds */
 set model_everything(const context *of); /* all that was ever queued in a context */
 void model_finish(const set *these);     /* runs them, and what they need; the host has seen it */
 bool model_done(const set *these);
-bool model_idle(void);    /* nothing is queued that the host has not seen done */
 void model_advance(void); /* some random work, or none */
 void model_check(const work *one, const set *before, const char *who);
 void model_replay(const capture *graph, lane *on);
@@ -248,7 +247,6 @@ uint64_t memory_take(size_t bytes, lane *on, reserve *from); /* 0: none */
 uint64_t memory_take_plain(size_t bytes);
 bool memory_give_plain(uint64_t address);
 uint64_t memory_take_managed(size_t bytes);
-void memory_show_managed(bool to_host);
 void memory_trim(reserve *of, uint64_t keep);
 bool memory_reached(const void *data, const context *by); /* by its device's work */
 const context *memory_owner(uint64_t address);            /* NULL: the host's */

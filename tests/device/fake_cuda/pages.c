@@ -10,7 +10,7 @@
 #include "host_code.h"
 #include "model.h"
 
-enum { HANDLES = 1024 };
+enum { HANDLES = 1024, GRANULARITY = 256 << 10 };
 
 #define NOTHING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -31,7 +31,6 @@ typedef struct physical {
 static struct {
     range ranges[RANGES];
     physical handles[HANDLES];
-    size_t granularity;
 } pages;
 
 static void *see(const void *at)
@@ -125,7 +124,7 @@ static bool is_right(const tide_cu_page_properties *properties)
 
 int pages_granularity(size_t *out, const tide_cu_page_properties *properties)
 {
-    *out = pages.granularity;
+    *out = GRANULARITY;
     return is_right(properties) ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
@@ -186,7 +185,7 @@ int pages_unreserve(uint64_t at, size_t bytes)
 int pages_create(unsigned long long *out, size_t bytes, const tide_cu_page_properties *properties,
                  uint64_t flags)
 {
-    if (bytes == 0 || bytes % pages.granularity != 0 || flags != 0 || !is_right(properties))
+    if (bytes == 0 || bytes % GRANULARITY != 0 || flags != 0 || !is_right(properties))
         return TIDE_CU_INVALID_VALUE;
     physical *one = pages.handles;
     while (one < pages.handles + HANDLES && one->live)
@@ -235,7 +234,7 @@ int pages_map(uint64_t at, size_t bytes, size_t offset, unsigned long long handl
 {
     physical *one = handle_of(handle);
     char *from = (char *)(uintptr_t)at, *host = see(from);
-    if (host == NULL || see(from + bytes - 1) == NULL || at % pages.granularity != 0 ||
+    if (host == NULL || see(from + bytes - 1) == NULL || at % GRANULARITY != 0 ||
         bytes != one->bytes || offset != 0 || flags != 0 || one->mapped ||
         is_mapped_between(from, from + bytes))
         return TIDE_CU_INVALID_VALUE;
@@ -299,12 +298,4 @@ void pages_reset(void)
         if (one->device != NULL)
             end_range(one);
     memset(&pages, 0, sizeof pages);
-    pages.granularity = (size_t)256 << 10;
-}
-
-void fake_granularity(size_t bytes)
-{
-    fake_lock();
-    pages.granularity = bytes;
-    fake_unlock();
 }

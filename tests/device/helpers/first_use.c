@@ -15,7 +15,7 @@
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"
-#include "runtime/base/os.h"
+#include "runtime/device/device.h"
 #include "tests/device/cuda/support.h"
 
 enum { BYTES = 1000 };
@@ -158,6 +158,47 @@ static void the_child_of_a_fork_has_none(void **unused)
     bench_end(&b);
 }
 
+/* ---- what the fake driver sees of kernels ------------------------------------------------------ */
+
+/* Adds `by` to each of 32 words; or reads far outside. */
+static const char text[] =
+    "extern \"C\" __global__ void add(unsigned *data, unsigned by) { data[threadIdx.x] += by; }\n"
+    "extern \"C\" __global__ void stray(volatile int *data) { (void)data[1 << 20]; }\n";
+
+static void what_is_not_ordered_is_found_and_a_fault_loses_the_device(void **unused)
+{
+    (void)unused;
+    char error[256], cubin[64] = "\177ELF\2\1\1\x33\7";
+    bench b = start();
+    const tide_device_methods *device = b.device->methods;
+    tide_cuda_code made;
+    cubin[18] = (char)190; /* the machine: CUDA */
+    assert_null(device->load(b.device, cubin));
+    assert_non_null(strstr(tide_error_message(), "cuModuleLoadDataEx"));
+    if (!tide_nvrtc_compile(text, (tide_cuda_target){90, 13000}, &made, error, sizeof error))
+        fail_msg("%s", error);
+    void *module = device->load(b.device, made.code);
+    void *other = fake_stream_create(0), *data = tide_acquire(b.pool, uint32_t, 32);
+    void *add = device->kernel(b.device, module, "add");
+    uint32_t by = 1;
+    void *arguments[] = {&data, &by};
+    assert_null(device->kernel(b.device, module, "subtract"));
+    fake_order(b.stream, other);
+    expect_ok(device->launch(b.device, other, add, 1, 32, arguments));
+    fake_synchronise(other);
+    assert_null(fake_hazard());
+    expect_ok(device->launch(b.device, b.stream, add, 1, 32, arguments));
+    expect_ok(device->launch(b.device, other, add, 1, 32, arguments));
+    fake_synchronise(other);
+    fake_synchronise(b.stream);
+    assert_non_null(strstr(fake_hazard(), "add is not ordered with add"));
+    expect_ok(device->launch(b.device, b.stream, device->kernel(b.device, module, "stray"), 1, 1,
+                             arguments));
+    fake_synchronise(b.stream);
+    assert_non_null(strstr(fake_violation(), "stray: group 0, thread 0 reads 4 bytes at"));
+    expect_status(tide_download(b.pool, error, data, 4), TIDE_ERROR_DEVICE);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -166,6 +207,8 @@ int main(void)
         cmocka_unit_test(who_comes_meanwhile_goes_part_by_part),
         cmocka_unit_test(what_fails_is_said_once_and_not_tried_again),
         cmocka_unit_test(the_child_of_a_fork_has_none),
+        cmocka_unit_test(
+            what_is_not_ordered_is_found_and_a_fault_loses_the_device), /* stays lost */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,66 +181,65 @@ static void they_come_with_the_first_frame(void **unused)
     end_frame(f);
 }
 
-static void fills_are_exact(void **unused)
+/* Frames of each count, aligned and not, whose parts are then as the host has them. */
+static void each_frame(size_t from, void (*use)(frame *f))
 {
-    (void)unused;
-    for (size_t c = 0; c < 2 * COUNTS; c++) {
+    for (size_t c = from; c < 2 * COUNTS; c++) {
         frame *f = make_frame(part_counts[c / 2], c % 2);
-        for (size_t i = 0; i < f->count; i++) {
-            f->parts[i].host = chance(4) != 0 ? f->places[i].value : NULL;
-            fill_host(f, i);
-        }
-        bool some = false;
-        for (size_t i = 0; i < f->count; i++)
-            some = some || f->parts[i].count != 0;
-        uint64_t before = launches();
-        expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
-        if (some)
-            expect_launches(before, 2 * f->count); /* bits may take two segments */
+        use(f);
         expect_as_host(f);
         end_frame(f);
     }
 }
 
-static void frames_are_unpacked_where_they_belong(void **unused)
+static void fill(frame *f)
 {
-    (void)unused;
-    for (size_t c = 2; c < 2 * COUNTS; c++) {
-        frame *f = make_frame(part_counts[c / 2], c % 2);
-        for (size_t i = 0; i < f->count; i++) {
-            f->parts[i].host = f->places[i].host + shift_of(f, i);
-            for (size_t b = 0; b < f->places[i].bytes; b++)
-                ((unsigned char *)f->parts[i].host)[b] ^= (unsigned char)(i + b);
-        }
-        uint64_t before = launches();
-        expect_ok(tide_upload_frame(f->pool, f->parts, f->count));
-        expect_launches(before, f->count);
-        expect_as_host(f);
-        end_frame(f);
+    bool some = false;
+    for (size_t i = 0; i < f->count; i++) {
+        f->parts[i].host = chance(4) != 0 ? f->places[i].value : NULL;
+        fill_host(f, i);
+        some = some || f->parts[i].count != 0;
+    }
+    uint64_t before = launches();
+    expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
+    if (some)
+        expect_launches(before, 2 * f->count); /* bits may take two segments */
+}
+
+static void upload(frame *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        f->parts[i].host = f->places[i].host + shift_of(f, i);
+        for (size_t b = 0; b < f->places[i].bytes; b++)
+            ((unsigned char *)f->parts[i].host)[b] ^= (unsigned char)(i + b);
+    }
+    uint64_t before = launches();
+    expect_ok(tide_upload_frame(f->pool, f->parts, f->count));
+    expect_launches(before, f->count);
+}
+
+static void download(frame *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        f->parts[i].host = malloc(f->places[i].bytes + 1);
+        assert_non_null(f->parts[i].host);
+    }
+    uint64_t before = launches();
+    expect_ok(tide_download_frame(f->pool, f->parts, f->count));
+    expect_launches(before, f->count);
+    for (size_t i = 0; i < f->count; i++) {
+        assert_memory_equal(f->parts[i].host, f->places[i].host + shift_of(f, i),
+                            f->places[i].bytes);
+        free(f->parts[i].host);
     }
 }
 
-static void frames_are_packed_from_where_they_are(void **unused)
+static void frames_are_filled_packed_and_unpacked(void **unused)
 {
     (void)unused;
-    for (size_t c = 2; c < 2 * COUNTS; c++) {
-        frame *f = make_frame(part_counts[c / 2], c % 2);
-        unsigned char *got[PARTS_MAX];
-        for (size_t i = 0; i < f->count; i++) {
-            got[i] = malloc(f->places[i].bytes + 1);
-            assert_non_null(got[i]);
-            f->parts[i].host = got[i];
-        }
-        uint64_t before = launches();
-        expect_ok(tide_download_frame(f->pool, f->parts, f->count));
-        expect_launches(before, f->count);
-        for (size_t i = 0; i < f->count; i++) {
-            assert_memory_equal(got[i], f->places[i].host + shift_of(f, i), f->places[i].bytes);
-            free(got[i]);
-        }
-        expect_as_host(f);
-        end_frame(f);
-    }
+    each_frame(0, fill);
+    each_frame(2, upload);
+    each_frame(2, download);
 }
 
 /* Elements of 12 bytes have no pattern of 16; zeros of them have. */
@@ -478,9 +477,7 @@ int main(int argc, char **argv)
     enum { FRAMES = 6 };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_come_with_the_first_frame),
-        cmocka_unit_test(fills_are_exact),
-        cmocka_unit_test(frames_are_unpacked_where_they_belong),
-        cmocka_unit_test(frames_are_packed_from_where_they_are),
+        cmocka_unit_test(frames_are_filled_packed_and_unpacked),
         cmocka_unit_test(odd_types_are_filled_all_the_same),
         cmocka_unit_test(many_groups_find_their_parts),
         cmocka_unit_test(kernels_allocate), /* FRAMES tests are before this */

@@ -15,7 +15,19 @@ typedef struct program {
     size_t bytes;
 } * program;
 
-int nvrtcCreateProgram(program *out, const char *source);
+/* For programs that ask: examples/inference. */
+int nvrtcGetNumSupportedArchs(int *count)
+{
+    *count = 1;
+    return 0;
+}
+
+int nvrtcGetSupportedArchs(int *all)
+{
+    *all = 90;
+    return 0;
+}
+
 int nvrtcCreateProgram(program *out, const char *source)
 {
     *out = calloc(1, sizeof **out);
@@ -24,7 +36,6 @@ int nvrtcCreateProgram(program *out, const char *source)
     return 0;
 }
 
-int nvrtcDestroyProgram(program *of);
 int nvrtcDestroyProgram(program *of)
 {
     free((*of)->source);
@@ -59,7 +70,6 @@ static void write_source(const char *folder, const char *source)
         abort();
 }
 
-int nvrtcCompileProgram(program of);
 int nvrtcCompileProgram(program of)
 {
     char folder[] = "/tmp/host_nvrtc.XXXXXX", command[TEXT];
@@ -80,35 +90,41 @@ int nvrtcCompileProgram(program of)
     return of->code != NULL ? 0 : COMPILATION;
 }
 
-int nvrtcGetCUBINSize(program of, size_t *bytes);
 int nvrtcGetCUBINSize(program of, size_t *bytes)
 {
     *bytes = of->bytes;
     return 0;
 }
 
-int nvrtcGetCUBIN(program of, char *out);
 int nvrtcGetCUBIN(program of, char *out)
 {
     memcpy(out, of->code, of->bytes);
     return 0;
 }
 
-int nvrtcGetProgramLogSize(program of, size_t *bytes);
+/* As examples/inference looks for them. */
+int nvrtcGetPTXSize(program of, size_t *bytes)
+{
+    return nvrtcGetCUBINSize(of, bytes);
+}
+
+int nvrtcGetPTX(program of, char *out)
+{
+    return nvrtcGetCUBIN(of, out);
+}
+
 int nvrtcGetProgramLogSize(program of, size_t *bytes)
 {
     *bytes = strlen(of->log) + 1;
     return 0;
 }
 
-int nvrtcGetProgramLog(program of, char *out);
 int nvrtcGetProgramLog(program of, char *out)
 {
     memcpy(out, of->log, strlen(of->log) + 1);
     return 0;
 }
 
-const char *nvrtcGetErrorString(int result);
 const char *nvrtcGetErrorString(int result)
 {
     return result == COMPILATION ? "NVRTC_ERROR_COMPILATION" : "none";

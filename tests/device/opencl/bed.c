@@ -14,7 +14,7 @@ enum { SKIPPED = 77, GROUP = 64 };
 tide_device *gpu;
 
 static int memory;
-static void *kernels; /* the program of the two below */
+static void *kernels; /* the program of the one below */
 
 static const char source[] =
     "__kernel void add(__global uint *to, __global const uint *from, ulong n, uint value,"
@@ -23,10 +23,6 @@ static const char source[] =
     "    volatile uint idle = (uint)i;\n"
     "    for (uint r = 0; r < rounds; r++) idle = idle * 1664525u + 1013904223u;\n"
     "    if (i < n) to[i] = from[i] + value;\n"
-    "}\n"
-    "__kernel void halves(__global half *to, __global const half *from, ulong n, float value) {\n"
-    "    size_t i = get_global_id(0);\n"
-    "    if (i < n) vstore_half(vload_half(i, from) + value, i, to);\n"
     "}\n";
 
 /* ---- kernels ------------------------------------------------------------------------------- */
@@ -112,13 +108,6 @@ void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t val
                5);
 }
 
-void launch_halves(void *stream, void *to, const void *from, size_t n, float value)
-{
-    uint64_t elements = n;
-    bed_launch(stream, kernels, "halves", n,
-               (bed_argument[]){{&to, 0}, {&from, 0}, {&elements, 8}, {&value, 4}}, 4);
-}
-
 /* ---- data ---------------------------------------------------------------------------------- */
 
 uint32_t *words_made(size_t n, uint32_t seed)
@@ -201,8 +190,6 @@ int bed_main(const char *group, int count, char **arguments, const struct CMUnit
         fprintf(stderr, "skipped: drivers compile for this processor, which Valgrind is not\n");
         return SKIPPED;
     }
-    forms_prepare(forms_c);
-    forms_prepare(forms_cpp);
     memory = choose(count, arguments);
     expect_ok(tide_tune_set("opencl_memory", memory));
     gpu = tide_device_open("opencl:0");
@@ -211,7 +198,6 @@ int bed_main(const char *group, int count, char **arguments, const struct CMUnit
         return SKIPPED;
     }
     memory = tide_opencl_of(gpu)->memory;
-    forms_of_the_host = false;
     kernels = bed_program(source);
     int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
     bed_program_end(kernels);

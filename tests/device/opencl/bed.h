@@ -46,12 +46,9 @@ void bed_program_end(void *program);
 void bed_launch(void *stream, void *program, const char *name, size_t threads,
                 const bed_argument *arguments, uint32_t count);
 
-/* Launches, on a stream, of the test's own kernels:
- *   add    to[i] = from[i] + value, after `rounds` of idle work
- *   halves to[i] = from[i] + value in 16-bit floats, computed in 32 bits */
+/* Launches, on a stream, the test's own kernel: to[i] = from[i] + value, after `rounds` of idle work. */
 void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t value,
                 uint32_t rounds);
-void launch_halves(void *stream, void *to, const void *from, size_t n, float value);
 
 enum { LONG = 300 }; /* rounds of idle work that take long enough to be seen in flight */
 

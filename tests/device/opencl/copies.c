@@ -6,8 +6,6 @@
 
 #include "bed.h"
 
-#include "runtime/transfer/frame_help.h"
-
 enum { STAGING = 4 }; /* KiB of a chunk: the ring turns often */
 
 static tide_pool *small_pool(void)
@@ -197,58 +195,6 @@ static void fills_are_the_hosts(void **unused)
     }
 }
 
-/* ---- helpers --------------------------------------------------------------------------------- */
-
-/* A stand-in for compiled helpers: does the same by many calls, and counts. */
-static size_t helped[TIDE_FRAME_KINDS];
-static tide_frame_result next_answer;
-
-static tide_frame_result stand_in(const tide_frame_work *help)
-{
-    helped[help->kind]++;
-    assert_ptr_equal(help->device, gpu);
-    for (size_t i = 0; i < help->count && next_answer == TIDE_FRAME_QUEUED; i++) {
-        const tide_part *part = &help->parts[i];
-        char *packed = help->offsets != NULL ? (char *)help->block + help->offsets[i] : NULL;
-        if (packed != NULL)
-            assert_int_equal(help->offsets[i] % 64, 0);
-        if (help->kind == TIDE_FRAME_PACK)
-            expect_ok(gpu->methods->copy(gpu, help->stream, packed, part->data, bytes_of(part)));
-        else if (help->kind == TIDE_FRAME_UNPACK)
-            expect_ok(gpu->methods->copy(gpu, help->stream, part->data, packed, bytes_of(part)));
-    }
-    return next_answer;
-}
-
-static void helpers_are_asked_first(void **unused)
-{
-    (void)unused;
-    tide_frame_result (*before)(const tide_frame_work *) = tide_frame_help;
-    tide_pool *pool = small_pool();
-    tide_part parts[PARTS];
-    frame_of(pool, parts, 1);
-    give_host(parts, 3);
-    tide_frame_help = stand_in;
-    next_answer = TIDE_FRAME_QUEUED;
-    expect_ok(tide_upload_frame(pool, parts, PARTS));
-    for (size_t i = 0; i < PARTS; i++)
-        memset(parts[i].host, 0, bytes_of(&parts[i]));
-    expect_ok(tide_download_frame(pool, parts, PARTS));
-    for (size_t i = 0; i < PARTS; i++)
-        expect_bytes(parts[i].host, bytes_of(&parts[i]), 3 + (unsigned)i);
-    expect_ok(tide_fill_frame(pool, parts, PARTS));
-    for (int kind = 0; kind < TIDE_FRAME_KINDS; kind++)
-        assert_int_equal(helped[kind], 1);
-    next_answer = TIDE_FRAME_FAILED;
-    tide_upload(NULL, NULL, NULL, 1); /* leaves a status and a message, as a helper would */
-    expect_status(tide_upload_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_fill_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_pool_depth(pool), 0);
-    tide_frame_help = before;
-    take_host(parts);
-    end_pool(pool);
-}
-
 static void bad_frames_are_refused(void **unused)
 {
     (void)unused;
@@ -279,7 +225,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_download_comes_after_declared_queues),
         cmocka_unit_test(frames_go_up_and_down),
         cmocka_unit_test(fills_are_the_hosts),
-        cmocka_unit_test(helpers_are_asked_first),
         cmocka_unit_test(bad_frames_are_refused),
     };
     return BED_MAIN("opencl copies", tests);

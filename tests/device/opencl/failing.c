@@ -81,48 +81,6 @@ static void every_allocation_may_fail(void **unused)
     assert_int_equal(bed_info().allocations, bed_info().releases);
 }
 
-static size_t refused_size;
-
-static bool fail_size(size_t bytes)
-{
-    return bytes == refused_size;
-}
-
-static size_t mapped_pages(void)
-{
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%zu", &pages), 1);
-    fclose(file);
-    return pages;
-}
-
-/* The block that was made for the array goes with it, where all was had but the note of it. */
-static void an_array_that_fails_leaves_no_block(void **unused)
-{
-    (void)unused;
-    enum { LARGE = 256 << 20 };
-    if (bed_memory() != TIDE_OPENCL_BUFFERS)
-        return;
-    const tide_opencl_device *device = tide_opencl_of(gpu);
-    expect_ok(tide_device_memory_trim(gpu, 0)); /* what waits is over: nobody asks twice */
-    tide_pool *pool = bed_pool(NULL);
-    do {
-        assert_non_null(tide_acquire(pool, uint32_t, 10));
-    } while (device->span_count < device->span_room);
-    size_t before = mapped_pages();
-    refused_size = 2 * device->span_room * sizeof *device->spans;
-    tide_os_fault = fail_size;
-    void *large = tide_acquire(pool, uint8_t, LARGE);
-    tide_os_fault = NULL;
-    assert_null(large);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    assert_true(mapped_pages() < before + LARGE / 4096);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static bool fail_blocks(size_t bytes)
 {
     bool block = bytes >= 2400 && bytes < 4096; /* not a chunk's, nor what packing notes */
@@ -371,7 +329,6 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(an_event_that_failed_is_over_and_no_success),
-        cmocka_unit_test(an_array_that_fails_leaves_no_block),
         cmocka_unit_test(a_frame_needs_no_memory_on_the_device),
         cmocka_unit_test(a_lost_device_can_be_left),
         cmocka_unit_test(a_forked_child_is_told_and_does_not_hang),

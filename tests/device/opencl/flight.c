@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewind while kernels are in flight: real kernels, one queue and two, and the data must be right.
- */
+/* Rewind and release while kernels are in flight: real kernels, one queue and two, and the data must be
+ * right. Queues and arrays of others, and more memory than there is. */
 #include "bed.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/upkeep.h>
 
@@ -16,15 +16,17 @@ static size_t rounds(void)
     return scaled(100, 10);
 }
 
-/* ---- one queue ----------------------------------------------------------------------------- */
+/* ---- kernels in flight ---------------------------------------------------------------------- */
 
-/* A slow kernel reads `from`; it is rewound at once, handed out again and overwritten. */
-static void read_and_rewind(tide_pool *pool, uint32_t *results, uint32_t round)
+/* A slow kernel, on the pool's queue or a declared one, reads `from`; it is rewound at once, handed out again
+ * and overwritten on the pool's. */
+static void read_and_rewind(tide_pool *pool, void *queue, uint32_t *results, uint32_t round)
 {
-    TIDE_SCOPE_TYPES(pool, uint32_t);
+    TIDE_SCOPE(pool);
     uint32_t *from = tide_acquire(pool, uint32_t, N);
     fill_by_upload(pool, from, N, round);
-    launch_add(NULL, results, from, N, 1, LONG);
+    expect_ok(tide_pool_use_on(pool, queue));
+    launch_add(queue, results, from, N, 1, LONG);
 }
 
 static void overwrite(tide_pool *pool, uint32_t round)
@@ -36,49 +38,40 @@ static void overwrite(tide_pool *pool, uint32_t round)
 static void a_kernel_in_flight_keeps_what_it_reads(void **unused)
 {
     (void)unused;
-    tide_pool *pool = bed_pool(NULL);
+    void *own = bed_queue(), *other = bed_queue();
+    tide_pool *pool = bed_pool(own);
     tide_mark mark = tide_checkpoint(pool);
     uint32_t *results = tide_acquire(pool, uint32_t, N);
-    for (uint32_t round = 0; round < rounds(); round++) {
-        read_and_rewind(pool, results, round);
+    for (uint32_t round = 0; round < 2 * rounds(); round++) {
+        read_and_rewind(pool, round % 2 == 0 ? own : other, results, round);
         overwrite(pool, round);
         expect_words(pool, results, N, round + 1);
     }
     expect_ok(tide_rewind(pool, mark));
     expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(other);
+    bed_queue_end(own);
 }
 
-/* What is queued there from now on does not begin before it is let go. */
-static tide_cl_event hold_up_on(tide_cl_queue queue)
+/* What is queued from now on does not begin before it is let go. */
+static tide_cl_event hold_up(void)
 {
     tide_cl_event (*create)(tide_cl_context, int32_t *);
     int32_t error = -1;
-    void *library = dlopen(tide_opencl_library, RTLD_NOW);
-    assert_non_null(library);
-    *(void **)&create = dlsym(library, "clCreateUserEvent");
-    assert_true(create != NULL);
+    *(void **)&create = bed_function("clCreateUserEvent");
     tide_cl_event held = create(tide_opencl_of(gpu)->context, &error);
     assert_int_equal(error, 0);
-    assert_int_equal(tide_opencl.clEnqueueBarrierWithWaitList(queue, 1, &held, NULL), 0);
-    dlclose(library);
+    assert_int_equal(
+        tide_opencl.clEnqueueBarrierWithWaitList(tide_opencl_of(gpu)->queue, 1, &held, NULL), 0);
     return held;
-}
-
-static tide_cl_event hold_up(void)
-{
-    return hold_up_on(tide_opencl_of(gpu)->queue);
 }
 
 static void let_go(tide_cl_event held)
 {
     int32_t (*set)(tide_cl_event, int32_t);
-    void *library = dlopen(tide_opencl_library, RTLD_NOW);
-    assert_non_null(library);
-    *(void **)&set = dlsym(library, "clSetUserEventStatus");
-    assert_true(set != NULL);
+    *(void **)&set = bed_function("clSetUserEventStatus");
     assert_int_equal(set(held, 0), 0);
     assert_int_equal(tide_opencl.clReleaseEvent(held), 0);
-    dlclose(library);
 }
 
 static uint64_t driver_calls(const tide_device_information *info)
@@ -119,36 +112,6 @@ static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- two queues ----------------------------------------------------------------------------- */
-
-/* As above, but the slow kernel is on the other queue, and what overwrites on the pool's. */
-static void other_queue_reads(tide_pool *pool, void *other, uint32_t *results, uint32_t round)
-{
-    TIDE_SCOPE(pool);
-    uint32_t *from = tide_acquire(pool, uint32_t, N);
-    fill_by_upload(pool, from, N, round);
-    expect_ok(tide_pool_use_on(pool, other));
-    launch_add(other, results, from, N, 1, LONG);
-}
-
-static void a_declared_queue_keeps_what_it_reads(void **unused)
-{
-    (void)unused;
-    void *other = bed_queue(), *own = bed_queue();
-    tide_pool *pool = bed_pool(own);
-    tide_mark mark = tide_checkpoint(pool);
-    uint32_t *results = tide_acquire(pool, uint32_t, N);
-    for (uint32_t round = 0; round < rounds(); round++) {
-        other_queue_reads(pool, other, results, round);
-        overwrite(pool, round);
-        expect_words(pool, results, N, round + 1);
-    }
-    expect_ok(tide_rewind(pool, mark));
-    expect_ok(tide_pool_destroy(pool));
-    bed_queue_end(other);
-    bed_queue_end(own);
-}
-
 /* ---- which queue is which -------------------------------------------------------------------- */
 
 static void queues_that_order_nothing_are_refused(void **unused)
@@ -163,13 +126,6 @@ static void queues_that_order_nothing_are_refused(void **unused)
     assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     bed_queue_end(queue);
-    tide_cl_context context =
-        tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
-    queue = tide_opencl.clCreateCommandQueueWithProperties(context, device->device, NULL, &error);
-    assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    bed_queue_end(queue);
-    assert_int_equal(tide_opencl.clReleaseContext(context), 0);
 }
 
 static int32_t have_no_memory(tide_cl_queue queue, uint32_t what, size_t bytes, void *out,
@@ -192,6 +148,52 @@ static void a_queue_of_which_the_driver_does_not_tell_is_no_argument(void **unus
     tide_pool *pool = bed_pool(queue);
     expect_ok(tide_pool_destroy(pool));
     bed_queue_end(queue);
+}
+
+/* Of a context of its own for the same device, as a second library in the process would have. */
+static void *foreign_queue(void)
+{
+    int32_t error = 0;
+    tide_cl_device device = tide_opencl_of(gpu)->device;
+    tide_cl_context context = tide_opencl.clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+    void *queue = tide_opencl.clCreateCommandQueueWithProperties(context, device, NULL, &error);
+    assert_int_equal(error, 0);
+    assert_int_equal(tide_opencl.clReleaseContext(context), 0); /* the queue has it */
+    return queue;
+}
+
+static void expect_refused(bool refused, const char *words)
+{
+    assert_true(refused);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    if (strstr(tide_error_message(), words) == NULL)
+        fail_msg("%s", tide_error_message());
+}
+
+static void a_queue_of_another_context_is_refused_by_name(void **unused)
+{
+    (void)unused;
+    void *foreign = foreign_queue();
+    tide_pool *pool = bed_pool(NULL);
+    expect_refused(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = foreign}) == NULL,
+                   "opencl:0");
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *array = tide_acquire(pool, uint32_t, 100);
+    expect_refused(tide_pool_use_on(pool, foreign) == TIDE_ERROR_ARGUMENT, "opencl:0");
+    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
+    assert_non_null(buffers);
+    expect_refused(tide_buffer_acquire_on(buffers, 1000, 0, foreign).generation == 0, "opencl:0");
+    tide_buffer one = tide_buffer_acquire(buffers, 1000);
+    assert_true(one.generation != 0);
+    expect_refused(tide_buffer_release_on(buffers, one, foreign) == TIDE_ERROR_ARGUMENT,
+                   "opencl:0");
+    expect_ok(tide_buffer_release(buffers, one));
+    expect_ok(tide_buffers_destroy(buffers));
+    fill_by_upload(pool, array, 100, 4); /* nothing has suffered */
+    expect_words(pool, array, 100, 4);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(foreign);
 }
 
 /* ---- memory given back in flight --------------------------------------------------------------
@@ -222,15 +224,151 @@ static void memory_is_not_handed_to_another_queue_too_soon(void **unused)
     }
 }
 
+/* ---- buffers ---------------------------------------------------------------------------------- */
+
+static tide_buffer taken(tide_buffers *buffers, uint32_t flags, void *queue, void **data)
+{
+    tide_buffer b = tide_buffer_acquire_on(buffers, 4 * N, flags, queue);
+    if (b.generation == 0)
+        fail_msg("%s", tide_error_message());
+    *data = tide_buffer_pointer(buffers, b);
+    return b;
+}
+
+static void fill_words(void *queue, void *data, uint32_t value)
+{
+    expect_ok(gpu->methods->fill(gpu, queue, data, &value, 4, N));
+}
+
+/* A slow kernel of one queue reads the buffer that the other queue overwrites next. */
+static void a_kernel_keeps_the_buffer_that_it_reads(void **unused)
+{
+    (void)unused;
+    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t *results = tide_acquire(pool, uint32_t, N), *got = malloc(4 * N);
+    void *queues[2] = {bed_queue(), bed_queue()}, *data;
+    assert_non_null(got);
+    for (uint32_t round = 0; round < rounds(); round++) {
+        void *here = queues[round % 2], *there = queues[(round + 1) % 2];
+        tide_buffer b = taken(buffers, 0, here, &data);
+        fill_words(here, data, round);
+        launch_add(here, results, data, N, 1, LONG);
+        expect_ok(tide_buffer_release_on(buffers, b, here));
+        b = taken(buffers, 0, there, &data);
+        fill_words(there, data, 0xABCD0000u + round);
+        expect_ok(tide_buffer_release_on(buffers, b, there));
+        expect_ok(gpu->methods->order(gpu, here, NULL));
+        expect_ok(tide_download(pool, got, results, 4 * N));
+        assert_int_equal(got[0], round + 1);
+        assert_int_equal(got[N - 1], round + 1);
+    }
+    tide_buffers_statistics stats;
+    expect_ok(tide_buffers_stats(buffers, &stats, NULL, 0));
+    assert_int_equal(stats.misses, 1);
+    free(got);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+    bed_queue_end(queues[0]);
+    bed_queue_end(queues[1]);
+}
+
+static void pinned_memory_waits_until_its_copy_is_over(void **unused)
+{
+    (void)unused;
+    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
+    void *device, *pinned;
+    tide_buffer d = taken(buffers, 0, NULL, &device);
+    uint32_t *got = malloc(4 * N);
+    tide_pool *pool = bed_pool(NULL);
+    assert_non_null(got);
+    for (uint32_t round = 0; round < rounds(); round++) {
+        tide_buffer p = taken(buffers, TIDE_BUFFER_PINNED, NULL, &pinned);
+        for (size_t i = 0; i < N; i++)
+            ((uint32_t *)pinned)[i] = round;
+        launch_add(NULL, device, device, N, 1, LONG); /* the copy comes after it */
+        expect_ok(gpu->methods->copy(gpu, NULL, device, pinned, 4 * N));
+        expect_ok(tide_buffer_release(buffers, p));
+        tide_buffer q = taken(buffers, TIDE_BUFFER_PINNED, NULL, &pinned);
+        memset(pinned, 0xEE, 4 * N);
+        expect_ok(tide_buffer_release(buffers, q));
+        expect_ok(tide_download(pool, got, device, 4 * N));
+        assert_int_equal(got[0], round);
+        assert_int_equal(got[N - 1], round);
+    }
+    free(got);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffer_release(buffers, d));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- more than there is ---------------------------------------------------------------------- */
+
+/* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on.
+ */
+static void what_is_larger_than_the_device_is_refused(void **unused)
+{
+    (void)unused;
+    const size_t limit = (size_t)2 << 30;
+    if (bed_info().bytes == 0 || bed_info().bytes > limit)
+        skip();
+    tide_pool *pool = bed_pool(NULL);
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *array = tide_acquire(pool, uint32_t, 100);
+    for (size_t bytes = limit + 1; bytes != 0 && bytes <= (size_t)1 << 40; bytes *= 8) {
+        assert_null(tide_acquire(pool, uint8_t, bytes));
+        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+        assert_non_null(strstr(tide_error_message(), "opencl:0"));
+        assert_null(tide_zeros(pool, uint8_t, bytes));
+        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    }
+    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
+    assert_int_equal(tide_buffer_acquire(buffers, limit + 1).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    expect_ok(tide_buffers_destroy(buffers));
+    fill_by_upload(pool, array, 100, 4);
+    expect_words(pool, array, 100, 4);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* An array of another device is an address here that nobody may follow. */
+static void an_array_of_another_device_is_refused(void **unused)
+{
+    (void)unused;
+    tide_device *second = tide_device_open("opencl:1");
+    if (second == NULL || bed_memory() != TIDE_OPENCL_BUFFERS)
+        skip();
+    tide_pool *pool = bed_pool(NULL);
+    tide_pool *theirs = tide_pool_create(&(tide_pool_options){.device = second});
+    assert_non_null(theirs);
+    uint32_t *here = tide_acquire(pool, uint32_t, N), *there = tide_acquire(theirs, uint32_t, N);
+    expect_status(tide_copy(pool, here, there, N * sizeof *here), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_copy(pool, there, here, N * sizeof *here), TIDE_ERROR_ARGUMENT);
+    assert_non_null(strstr(tide_error_message(), "no memory of device"));
+    fill_by_upload(pool, here, N, 3);
+    expect_words(pool, here, N, 3);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_reset(theirs));
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_pool_destroy(theirs));
+    expect_ok(tide_device_close(second));
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_in_flight_keeps_what_it_reads),
         cmocka_unit_test(a_rewind_neither_waits_nor_calls_the_driver),
-        cmocka_unit_test(a_declared_queue_keeps_what_it_reads),
         cmocka_unit_test(queues_that_order_nothing_are_refused),
         cmocka_unit_test(a_queue_of_which_the_driver_does_not_tell_is_no_argument),
         cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
+        cmocka_unit_test(a_queue_of_another_context_is_refused_by_name),
+        cmocka_unit_test(a_kernel_keeps_the_buffer_that_it_reads),
+        cmocka_unit_test(pinned_memory_waits_until_its_copy_is_over),
+        cmocka_unit_test(what_is_larger_than_the_device_is_refused),
+        cmocka_unit_test(an_array_of_another_device_is_refused),
     };
     return BED_MAIN("opencl flight", tests);
 }

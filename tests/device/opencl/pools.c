@@ -115,24 +115,6 @@ static void the_last_word_of_bits_is_clean(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void half_precision_survives(void **unused)
-{
-    (void)unused;
-    enum { N = 1000 };
-    tide_pool *pool = bed_pool(NULL);
-    tide_f16 sent[N], got[N];
-    for (int i = 0; i < N; i++)
-        sent[i] = tide_f16_from_float((float)i / 8);
-    tide_f16 *from = tide_acquire(pool, tide_f16, N), *to = tide_ones(pool, tide_f16, N);
-    expect_ok(tide_upload(pool, from, sent, sizeof sent));
-    launch_halves(NULL, to, from, N, 0.5f);
-    expect_ok(tide_download(pool, got, to, sizeof got));
-    for (int i = 0; i < N; i++)
-        assert_true(tide_f16_to_float(got[i]) == (float)i / 8 + 0.5f);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-}
-
 /* ---- scopes -------------------------------------------------------------------------------- */
 
 static void host_and_device_scopes_nest_apart(void **unused)
@@ -269,7 +251,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(slots_lie_as_was_asked),
         cmocka_unit_test(arrays_start_with_any_value),
         cmocka_unit_test(the_last_word_of_bits_is_clean),
-        cmocka_unit_test(half_precision_survives),
         cmocka_unit_test(host_and_device_scopes_nest_apart),
         cmocka_unit_test(memory_in_two_hands_never_overlaps),
         cmocka_unit_test(rewound_arrays_are_poisoned_at_check_level_1),
