@@ -325,7 +325,7 @@ static void buffers_end(tide_buffers *buffers)
 {
     tide_assert(buffers->users == 0 && buffers->shares <= 1);
     tide_buffers_wait_for_visitors(buffers);
-    tide_depot_trim(buffers, 0, true);
+    tide_depot_trim(buffers, NULL, 0, true);
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
     tide_registry_lock();
     tide_buffers_delist(buffers);
@@ -395,7 +395,7 @@ static void buffers_trim_quietly(tide_buffers *buffers, void *user)
 {
     (void)user;
     if (tide_buffers_age_themselves(buffers))
-        (void)tide_depot_trim(buffers, 0, false);
+        (void)tide_depot_trim(buffers, NULL, 0, false);
 }
 
 void tide_buffers_trim_quietly(void)
@@ -410,7 +410,7 @@ tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
     if (buffers == NULL || tide_buffers_of_ours(buffers, call) != TIDE_OK)
         return (tide_trim_summary){0};
-    tide_trim_summary summary = tide_depot_trim(buffers, at_min, false);
+    tide_trim_summary summary = tide_depot_trim(buffers, NULL, at_min, false);
     if (summary.slots != 0)
         tide_budget_trimmed(buffers->device);
     return summary;

@@ -40,7 +40,8 @@ static void release_ended(tide_buffers *buffers, tide_buffer_record *record,
     tide_assert(!tide_handle_live(record) && record->mark == NULL);
     bool keep = true;
     if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key))) {
-        tide_hand_over_leave(record, passing, mark);
+        record->stream = passing->number;
+        record->mark = mark;
         keep = tide_hand_over_keeps(buffers, record->key, passing, mark);
     }
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, record->key)))

@@ -115,27 +115,12 @@ static void hooks_in_a_child(void (*give_back)(tide_buffers *buffers), unsigned 
     expect_child_ends_well(child);
 }
 
-static void a_hook_takes_the_programs_lock_while_a_trim_frees(void **state)
+static void a_hook_takes_the_programs_lock_whenever_memory_goes(void **state)
 {
     (void)state;
     hooks_in_a_child(hooks_trim, CACHED);
-}
-
-static void a_hook_takes_the_programs_lock_while_age_frees(void **state)
-{
-    (void)state;
     hooks_in_a_child(hooks_age, CACHED);
-}
-
-static void a_hook_takes_the_programs_lock_while_pressure_frees(void **state)
-{
-    (void)state;
     hooks_in_a_child(hooks_press, CACHED + 1);
-}
-
-static void a_hook_takes_the_programs_lock_while_destroy_frees(void **state)
-{
-    (void)state;
     hooks_in_a_child(hooks_leave_to_destroy, CACHED);
 }
 
@@ -236,10 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hook_may_not_use_the_pool_that_draws_just_then),
-        cmocka_unit_test(a_hook_takes_the_programs_lock_while_a_trim_frees),
-        cmocka_unit_test(a_hook_takes_the_programs_lock_while_age_frees),
-        cmocka_unit_test(a_hook_takes_the_programs_lock_while_pressure_frees),
-        cmocka_unit_test(a_hook_takes_the_programs_lock_while_destroy_frees),
+        cmocka_unit_test(a_hook_takes_the_programs_lock_whenever_memory_goes),
         cmocka_unit_test(instances_end_while_others_age_them),
     };
     return cmocka_run_group_tests_name("hooks of buffers", tests, NULL, NULL);

@@ -72,7 +72,7 @@ static tide_status acquire_pointer(struct fixture *fixture)
     return tide_buffer_release(fixture->buffers, b);
 }
 
-enum { HELD = 100 }; /* more than a cell has room for: they go to the depot's tray, or its list */
+enum { HELD = 100 }; /* more than a cell has room for: they go to the depot */
 
 static tide_buffer held_many[HELD];
 

@@ -226,11 +226,6 @@ static tide_cell *depot_cell_of(const tide_buffers *buffers, tide_magazine *maga
     return cell;
 }
 
-static tide_buffer_counts *depot_counts_of(tide_cell *cell, tide_depot_bucket *depot)
-{
-    return cell != NULL ? &cell->counts : &depot->counts;
-}
-
 /* As many as the depot has, up to a full cell. */
 static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                               unsigned bucket)
@@ -387,7 +382,7 @@ static uint32_t depot_take_record(tide_buffers *buffers, const tide_want *want)
     tide_lock_let_go(&buffers->mutex);
     if (TIDE_LIKELY(slot != TIDE_NO_RECORD))
         return slot;
-    tide_depot_trim(buffers, 0, true);
+    tide_depot_trim(buffers, NULL, 0, true);
     tide_lock_take(&buffers->mutex);
     slot = tide_handle_take(buffers);
     bool most = buffers->record_count == TIDE_BUFFER_MAX;
@@ -555,7 +550,7 @@ void tide_depot_release(tide_buffers *buffers, uint32_t slot, const tide_hand_ov
     tide_depot_bucket *depot = tide_depot_at(buffers, record->key, bucket);
     tide_cell *cell = depot_cell_of(buffers, magazine, bucket);
     tide_assert(depot != NULL); /* made before the buffer was acquired */
-    depot_counts_of(cell, depot)->releases++;
+    (cell != NULL ? &cell->counts : &depot->counts)->releases++;
     if (keep) {
         depot_keep(buffers, cell, depot, slot, &going);
     } else {

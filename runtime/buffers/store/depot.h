@@ -59,9 +59,10 @@ void tide_depot_close_gap(tide_buffers *buffers, tide_depot_bucket *depot, unsig
 
 /* ---- runtime/buffers/store/trim.c ---- */
 
-/* Gives back what has been cached for so many ticks. `wait`: also what work on its stream may still
- * use; the device has that later. */
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait);
+/* Gives back what has been cached for so many ticks, of the device's memory (NULL: of all). `wait`: also
+ * what work on its stream may still use; the device has that later. */
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, const tide_device *device, uint64_t ticks,
+                                  bool wait);
 
 /* What is older than the instance lets it be goes, if that was not looked for just now. */
 void tide_depot_age(tide_buffers *buffers);

@@ -70,13 +70,6 @@ static bool hand_over_stream_named(const tide_device *device, uint64_t number)
     return device->dl.device_type == TIDE_DL_CUDA && (number & 7) != TIDE_STREAM_PER_THREAD;
 }
 
-static void *hand_over_stream_of(const tide_device *device, uint64_t number)
-{
-    tide_assert(hand_over_stream_named(device, number));
-    (void)device;
-    return (void *)(uintptr_t)number;
-}
-
 /* Where memory that no stream gives back cannot be marked, the host waits: only then may it go. */
 tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
                                 const tide_hand_over *passing, const char *call, void **mark)
@@ -106,25 +99,14 @@ bool tide_hand_over_keeps(const tide_buffers *buffers, unsigned key, const tide_
             hand_over_stream_named(buffers->device, passing->number));
 }
 
-void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark)
-{
-    tide_assert(record->mark == NULL && !tide_handle_live(record));
-    record->stream = passing->number;
-    record->mark = mark;
-}
-
-/* Nothing that somebody queued may still use it. */
-static bool hand_over_unused(const tide_buffers *buffers, const tide_buffer_record *record)
-{
-    return record->mark == NULL && (tide_buffer_plain(buffers, record->key) || record->stream == 0);
-}
-
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record)
 {
     tide_device *device = buffers->device;
     tide_assert(!tide_handle_live(record));
-    if (record->mark == NULL || !device->methods->mark_done(device, record->mark))
-        return hand_over_unused(buffers, record);
+    if (record->mark == NULL) /* nothing that somebody queued may still use it */
+        return tide_buffer_plain(buffers, record->key) || record->stream == 0;
+    if (!device->methods->mark_done(device, record->mark))
+        return false;
     hand_over_drop_mark(buffers, record);
     record->stream = 0;
     return true;
@@ -136,7 +118,8 @@ static bool hand_over_follow(const tide_buffers *buffers, tide_buffer_record *re
 {
     tide_device *device = buffers->device;
     if (record->mark == NULL) {
-        void *before = hand_over_stream_of(device, record->stream);
+        void *before = (void *)(uintptr_t)record->stream; /* its number is its handle */
+        tide_assert(hand_over_stream_named(device, record->stream));
         return !tide_device_capturing(device, stream) && !tide_device_capturing(device, before) &&
                device->methods->order(device, before, stream) == TIDE_OK;
     }
@@ -244,7 +227,7 @@ static void *hand_over_last_stream(const tide_device *device, const tide_buffer_
     if (passing != NULL)
         return passing->stream;
     return record->stream != 0 && hand_over_stream_named(device, record->stream)
-               ? hand_over_stream_of(device, record->stream)
+               ? (void *)(uintptr_t)record->stream
                : device->service;
 }
 

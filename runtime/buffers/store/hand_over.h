@@ -36,9 +36,6 @@ tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
 bool tide_hand_over_keeps(const tide_buffers *buffers, unsigned key, const tide_hand_over *passing,
                           const void *mark);
 
-/* The record, whose handle has ended, gets the mark. */
-void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark);
-
 /* May the buffer be used by what will be queued on the stream? Orders the stream, if need be.
  * True: the mark is gone. */
 bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *record,

@@ -85,8 +85,8 @@ static bool trim_goes(const trimming *t, unsigned key)
     return t->device == NULL || tide_hand_over_device_of(t->buffers, key) == t->device;
 }
 
-static tide_trim_summary trim_of(tide_buffers *buffers, const tide_device *device, uint64_t ticks,
-                                 bool wait)
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, const tide_device *device, uint64_t ticks,
+                                  bool wait)
 {
     trimming t = {.buffers = buffers,
                   .device = device,
@@ -113,11 +113,6 @@ static tide_trim_summary trim_of(tide_buffers *buffers, const tide_device *devic
     return t.summary;
 }
 
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
-{
-    return trim_of(buffers, NULL, ticks, wait);
-}
-
 /* To look for old buffers stops all threads, so it is done eight times in the longest age. */
 void tide_depot_age(tide_buffers *buffers)
 {
@@ -126,7 +121,7 @@ void tide_depot_age(tide_buffers *buffers)
         !__atomic_compare_exchange_n(&buffers->aged, &before, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED)) /* another thread does it just now */
         return;
-    tide_depot_trim(buffers, buffers->age_max, false);
+    (void)tide_depot_trim(buffers, NULL, buffers->age_max, false);
 }
 
 /* ---- where there is none --------------------------------------------------------------------- */
@@ -141,7 +136,7 @@ static void press_one(tide_buffers *buffers, void *user)
     pressing *by = user;
     tide_assert(by != NULL && by->device != NULL);
     if (by->bytes < by->wanted)
-        by->bytes += trim_of(buffers, by->device, 0, true).bytes;
+        by->bytes += tide_depot_trim(buffers, by->device, 0, true).bytes;
 }
 
 size_t tide_depot_press(tide_device *device, size_t bytes)
