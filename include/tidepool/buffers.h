@@ -24,8 +24,9 @@
  *
  * Any thread may call any function here, at the same time and on the same buffers, except where a
  * function says otherwise. In front of what is cached for all, each thread keeps some host buffers
- * under 512 KiB for itself, at most 24 of a size and 2 MiB together. They are back for all when the
- * thread ends, with a trim, by age, and where memory is short. */
+ * under 512 KiB for itself, at most 24 of a size and 2 MiB of these, of 64 instances at a time (further
+ * ones have none). They are back for all when the thread ends, with a trim, by age, and where memory is
+ * short. */
 #ifndef TIDEPOOL_BUFFERS_H
 #define TIDEPOOL_BUFFERS_H
 
