@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The fake driver enforces what a driver does: for each rule a caller that breaks it, and what it
  * gets. The calls are made as the library makes them, by its table of entry points. */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <tidepool/device.h>
 
 #include "support.h"
@@ -35,44 +31,6 @@ static int end(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
-
-/* ---- handles that are gone ------------------------------------------------------------------ */
-
-static void use_stream_state(void)
-{
-    int state = 0;
-    void *gone = fake_stream_create(0);
-    fake_stream_destroy(gone);
-    (void)tide_cu.cuStreamIsCapturing(gone, &state);
-}
-
-/* The child has a driver of its own: it is one that was never used before. */
-static bool faults(void (*call)(void))
-{
-    int status = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        (void)freopen("/dev/null", "w", stderr);
-        signal(SIGABRT, SIG_DFL); /* not the test's */
-        fake_reset(1, 1);
-        fake_use_device(0);
-        call();
-        _exit(0);
-    }
-    return waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
-           WTERMSIG(status) == SIGABRT;
-}
-
-static void nothing(void)
-{
-}
-
-static void a_handle_that_is_gone_faults(void **state)
-{
-    (void)state;
-    assert_false(faults(nothing));
-    assert_true(faults(use_stream_state));
-}
 
 static tide_cu_pool pool;
 
@@ -150,7 +108,6 @@ static void plain_memory_is_free_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_handle_that_is_gone_faults),
         TEST(only_blocking_streams_are_ordered_with_the_legacy_stream),
         TEST(freed_memory_is_not_free_for_another_stream_at_once),
         TEST(plain_memory_is_free_at_once),

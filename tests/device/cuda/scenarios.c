@@ -480,28 +480,6 @@ static void an_imported_tensor_goes_back_when_its_work_is_over(void **state)
     assert_int_equal(given_back, 21);
 }
 
-static void an_exported_array_outlives_its_pool(void **state)
-{
-    (void)state;
-    bench b = bench_start(4);
-    tide_dl_managed *managed = NULL;
-    {
-        TIDE_SCOPE(b.pool);
-        tide_array *array = tide_array_acquire(b.pool, TIDE_F16, 1, (const int64_t[]){64});
-        put(b.stream, tide_array_data(array), 128, 1);
-        managed = tide_array_export(b.pool, array);
-        assert_non_null(managed);
-    }
-    expect_ok(tide_pool_destroy(b.pool));
-    fake_stream_destroy(b.stream);
-    expect_status(tide_device_close(b.device), TIDE_ERROR_STATE);
-    managed->deleter(managed);
-    fake_synchronise_all();
-    expect_order();
-    assert_int_equal(fake_live_bytes(), 0);
-    expect_ok(tide_device_close(b.device));
-}
-
 static void a_careful_pool_poisons_on_its_stream(void **state)
 {
     (void)state;
@@ -533,7 +511,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(devices_are_counted_and_held),
     cmocka_unit_test(views_of_device_arrays_have_their_headers_on_the_host),
     cmocka_unit_test(an_imported_tensor_goes_back_when_its_work_is_over),
-    cmocka_unit_test(an_exported_array_outlives_its_pool),
     cmocka_unit_test(a_careful_pool_poisons_on_its_stream),
 };
 

@@ -615,29 +615,27 @@ ENTRY(cuStreamWaitEvent, tide_cu_stream stream_handle, tide_cu_event handle, uns
     return control_leave(result != 0 ? result : capture_wait(on, of));
 }
 
+static int settle_event(tide_cu_event handle, const char *what, bool waits)
+{
+    const event *of = event_of(handle);
+    int result = capture_asked(of, what);
+    const set before = of->before;
+    if (result != 0 || (!waits && !model_done(&before)))
+        return result != 0 ? result : TIDE_CU_NOT_READY;
+    model_finish(&before);
+    return 0;
+}
+
 ENTRY(cuEventQuery, tide_cu_event handle)
 {
     START_CURRENT(cuEventQuery);
-    const event *of = event_of(handle);
-    result = capture_asked(of, "cuEventQuery");
-    if (result != 0)
-        return control_leave(result);
-    if (!model_done(&of->before))
-        return control_leave(TIDE_CU_NOT_READY);
-    model_finish(&of->before);
-    return control_leave(0);
+    return control_leave(settle_event(handle, "cuEventQuery", false));
 }
 
 ENTRY(cuEventSynchronize, tide_cu_event handle)
 {
     START_CURRENT(cuEventSynchronize);
-    const event *of = event_of(handle);
-    result = capture_asked(of, "cuEventSynchronize");
-    if (result != 0)
-        return control_leave(result);
-    set before = of->before;
-    model_finish(&before);
-    return control_leave(0);
+    return control_leave(settle_event(handle, "cuEventSynchronize", true));
 }
 
 /* ---- streams ------------------------------------------------------------------------------ */
@@ -662,38 +660,32 @@ ENTRY(cuStreamDestroy, tide_cu_stream handle)
     return control_leave(0);
 }
 
+/* Asked whether it is over, or waited for. */
+static int settle_stream(void *handle, const char *what, bool waits)
+{
+    lane *on = entry_stream(handle);
+    if (on == NULL)
+        return INVALID_HANDLE;
+    int result = capture_own(on, what);
+    result = result != 0 ? result : capture_implicit(on, what);
+    result = result != 0 ? result : control_unsafe(what);
+    set tail = model_tail(on);
+    if (result != 0 || (!waits && !model_done(&tail)))
+        return result != 0 ? result : TIDE_CU_NOT_READY;
+    model_finish(&tail);
+    return 0;
+}
+
 ENTRY(cuStreamSynchronize, tide_cu_stream handle)
 {
     START_CURRENT(cuStreamSynchronize);
-    lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
-    result = capture_own(on, "cuStreamSynchronize");
-    result = result != 0 ? result : capture_implicit(on, "cuStreamSynchronize");
-    result = result != 0 ? result : control_unsafe("cuStreamSynchronize");
-    if (result != 0)
-        return control_leave(result);
-    set tail = model_tail(on);
-    model_finish(&tail);
-    return control_leave(0);
+    return control_leave(settle_stream(handle, "cuStreamSynchronize", true));
 }
 
 ENTRY(cuStreamQuery, tide_cu_stream handle)
 {
     START_CURRENT(cuStreamQuery);
-    lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
-    result = capture_own(on, "cuStreamQuery");
-    result = result != 0 ? result : capture_implicit(on, "cuStreamQuery");
-    result = result != 0 ? result : control_unsafe("cuStreamQuery");
-    if (result != 0)
-        return control_leave(result);
-    set tail = model_tail(on);
-    if (!model_done(&tail))
-        return control_leave(TIDE_CU_NOT_READY);
-    model_finish(&tail);
-    return control_leave(0);
+    return control_leave(settle_stream(handle, "cuStreamQuery", false));
 }
 
 ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)

@@ -8,7 +8,7 @@
 
 #include <tidepool/tune.h>
 
-#include "tests/support.h"
+#include "tests/device/cuda/support.h"
 #include "world.h"
 
 static void (*const does[STEP_COUNT])(const step *s) = {[STEP_ACQUIRE] = step_acquire,
@@ -37,6 +37,8 @@ static void look(size_t after)
         world_wrong("%s", fake_hazard());
     if (w.wrong[0] == '\0' && fake_violation() != NULL)
         world_wrong("%s", fake_violation());
+    if (w.wrong[0] == '\0' && unexpected() != 0)
+        world_wrong("a kernel reads %u bytes that were not written last", unexpected());
     if (w.wrong[0] == '\0')
         return;
     char text[320];

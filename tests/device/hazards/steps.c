@@ -6,40 +6,14 @@
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 
+#include "tests/device/cuda/support.h"
 #include "world.h"
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-typedef struct kernel_arguments {
-    uint8_t *data;
-    size_t bytes;
-    uint8_t value;
-} kernel_arguments;
-
-static void run_write(const void *of)
-{
-    const kernel_arguments *a = of;
-    memset(fake_see(a->data), a->value, a->bytes);
-}
-
-static void run_read(const void *of)
-{
-    const kernel_arguments *a = of;
-    const uint8_t *seen = fake_see(a->data);
-    for (size_t i = 0; i < a->bytes; i++)
-        if (seen[i] != a->value) {
-            world_wrong("a kernel reads %u and not %u at %p", seen[i], a->value,
-                        (void *)(a->data + i));
-            return;
-        }
-}
-
 static void launch(int stream, const claim *c, bool writes, uint8_t value)
 {
-    const kernel_arguments arguments = {(uint8_t *)c->data, c->bytes, value};
-    const fake_range range = {c->data, c->bytes, writes};
-    fake_launch(w.streams[stream], writes ? run_write : run_read, &arguments, sizeof arguments,
-                &range, 1);
+    (writes ? put : expect)(w.streams[stream], c->data, c->bytes, value);
     w.queued++;
 }
 

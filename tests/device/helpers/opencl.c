@@ -474,7 +474,7 @@ static int on_cuda(const struct CMUnitTest *tests, size_t count)
 
 int main(int argc, char **argv)
 {
-    enum { FRAMES = 6 };
+    enum { FRAMES = 4 };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_come_with_the_first_frame),
         cmocka_unit_test(frames_are_filled_packed_and_unpacked),
