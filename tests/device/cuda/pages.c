@@ -9,7 +9,7 @@
 
 #include "runtime/device/cuda/cuda.h"
 
-enum { GRANULE = 256 << 10, MIB = 1 << 20, INVALID = 1 };
+enum { GRANULE = 256 << 10, MIB = 1 << 20 };
 
 static bench start(uint32_t seed)
 {
@@ -294,40 +294,6 @@ static void in_a_capture_nothing_grows_where_it_is(void **unused)
     bench_end(&b);
 }
 
-/* ---- the fake's rules ----------------------------------------------------------------------- */
-
-static void run_nothing(const void *arguments)
-{
-    (void)arguments;
-}
-
-static void the_fake_finds_what_is_not_mapped_or_in_use(void **unused)
-{
-    (void)unused;
-    bench b = start(9);
-    const tide_cu_page_properties right = {
-        .allocation = 1, .location = {.type = 1, .id = 0}, .direct = 1};
-    const tide_cu_access access = {.location = {1, 0}, .flags = 3};
-    tide_cu_address at = 0;
-    unsigned long long one = 0;
-    assert_int_equal(tide_cu.cuMemAddressReserve(&at, 4 * GRANULE, GRANULE, 0, 0), 0);
-    assert_int_equal(tide_cu.cuMemCreate(&one, GRANULE, &right, 0), 0);
-    assert_int_equal(tide_cu.cuMemMap(at, GRANULE, 0, one, 0), 0);
-    assert_int_equal(tide_cu.cuMemMap(at, GRANULE, 0, one, 0), INVALID); /* twice */
-    const fake_range range = {(void *)(uintptr_t)at, GRANULE, true};
-    fake_launch(b.stream, run_nothing, NULL, 0, &range, 1);
-    assert_non_null(strstr(fake_violation(), "without access")); /* not yet */
-    assert_int_equal(tide_cu.cuMemSetAccess(at, GRANULE, &access, 1), 0);
-    assert_null(fake_hazard());
-    assert_int_equal(tide_cu.cuMemUnmap(at, GRANULE), 0);
-    assert_non_null(fake_hazard()); /* the kernel is not over */
-    assert_int_equal(tide_cu.cuMemRelease(one), 0);
-    assert_int_equal(tide_cu.cuMemAddressFree(at, 4 * GRANULE), 0);
-    expect_ok(tide_pool_destroy(b.pool));
-    expect_ok(tide_device_close(b.device));
-    fake_stream_destroy(b.stream);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,7 +306,6 @@ int main(void)
         cmocka_unit_test(a_live_array_grows_where_it_is),
         cmocka_unit_test(an_array_that_cannot_grow_is_copied),
         cmocka_unit_test(in_a_capture_nothing_grows_where_it_is),
-        cmocka_unit_test(the_fake_finds_what_is_not_mapped_or_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,36 +134,6 @@ static void another_process_uses_a_part_of_an_array(void **unused)
     bench_end(&b);
 }
 
-/* Streams order the buffers as they do the device's own; they go back to the driver, which knows no
- * order for them, when their work is over. */
-static void streams_order_them_as_others(void **unused)
-{
-    (void)unused;
-    for (uint32_t seed = 1; seed <= 10; seed++) {
-        bench b = bench_start(seed);
-        tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_IPC);
-        void *other = fake_stream_create(0);
-        fake_count_anew();
-        for (uint8_t i = 0; i < 20; i++) {
-            void *now = i % 2 == 0 ? b.stream : other;
-            tide_buffer buffer = tide_buffer_acquire_on(buffers, BYTES, TIDE_BUFFER_IPC, now);
-            void *x = tide_buffer_pointer(buffers, buffer);
-            fake_handed_out(now, x, BYTES);
-            put(now, x, BYTES, i);
-            expect(now, x, BYTES, i);
-            expect_ok(tide_buffer_release_on(buffers, buffer, now));
-        }
-        assert_int_equal(fake_calls("cuMemAlloc"), 1);
-        assert_int_equal(fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize"), 0);
-        tide_buffers_trim(buffers, 0);
-        expect_ok(tide_buffers_destroy(buffers));
-        expect_ok(tide_device_memory_trim(b.device, 0));
-        assert_int_equal(fake_calls("cuMemFree"), 1);
-        fake_stream_destroy(other);
-        bench_end(&b);
-    }
-}
-
 /* ---- what may not be ------------------------------------------------------------------------- */
 
 static void what_cannot_be_exported_is_refused(void **unused)
@@ -250,7 +220,6 @@ int main(void)
         cmocka_unit_test(another_process_uses_a_buffer),
         cmocka_unit_test(what_is_open_holds_the_device),
         cmocka_unit_test(another_process_uses_a_part_of_an_array),
-        cmocka_unit_test(streams_order_them_as_others),
         cmocka_unit_test(what_cannot_be_exported_is_refused),
         cmocka_unit_test(what_cannot_be_opened_holds_nothing),
         cmocka_unit_test(a_device_without_it_says_so),

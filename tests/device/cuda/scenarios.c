@@ -414,24 +414,6 @@ static void devices_are_counted_and_held(void **state)
     expect_said("is no device");
 }
 
-static void views_of_device_arrays_have_their_headers_on_the_host(void **state)
-{
-    (void)state;
-    bench b = bench_start(2);
-    const int64_t shape[] = {6, 8}, start[] = {1, 2}, extent[] = {2, 3}, flat[] = {48};
-    {
-        TIDE_SCOPE(b.pool);
-        tide_array *array = tide_array_acquire(b.pool, TIDE_F32, 2, shape);
-        tide_array *view = tide_array_view(b.pool, array, start, extent, NULL);
-        tide_array *line = tide_array_reshape(b.pool, array, 1, flat);
-        assert_non_null(view);
-        assert_non_null(line);
-        assert_int_equal((char *)tide_array_data(view) - (char *)array->tensor.data, (8 + 2) * 4);
-        put(b.stream, tide_array_data(line), 48 * 4, 3);
-    }
-    bench_end(&b);
-}
-
 static unsigned given_back;
 
 /* The producer does with it what it likes, on the host. */
@@ -509,7 +491,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_array_grows_while_declared_work_on_it_is_in_flight),
     cmocka_unit_test(a_pool_whose_stream_is_gone_says_so),
     cmocka_unit_test(devices_are_counted_and_held),
-    cmocka_unit_test(views_of_device_arrays_have_their_headers_on_the_host),
     cmocka_unit_test(an_imported_tensor_goes_back_when_its_work_is_over),
     cmocka_unit_test(a_careful_pool_poisons_on_its_stream),
 };
