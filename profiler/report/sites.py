@@ -27,8 +27,9 @@ class Site:
     def __init__(self, history: History, thing: Thing) -> None:
         self.history, self.thing, self.last = history, thing, thing.last
         self.name, self.kind, self.tier = clean(text(self.last, "name"), 60), kind_of(self.last), text(self.last, "tier")[:12]
-        # It stands in a Python program, which cannot use macros.
-        self.python = text(history.last, "program").startswith("python") and not text(self.last, "file")
+        self.place = clean(place_of(self.last), 60)
+        # It stands in a Python program, which cannot use macros: its name has its place, or was given to the package.
+        self.python = text(history.last, "program").startswith("python") and (not self.place or self.place in text(self.last, "name"))
         self.uses, self.misses = history.grown(thing, "uses"), history.grown(thing, "misses")
         self.use_ns = number(self.last, "use_ns")
         self.faster_ns, self.slower_ns = use_ns(self.last, "compiled"), use_ns(self.last, "full")  # 0: not known
@@ -38,8 +39,8 @@ class Site:
         cost = max(saves_ns, 0) * uses
         share = min(cost / self.history.busy(), 1)
         of_all = f", {share * 100:.2g} % of the program's processor time" if share >= .0005 else ""
-        place = clean(place_of(self.last), 60)
-        return Advice(what.replace("{share}", of_all), why, instead, f"{self.name} ({place})" if place else self.name,
+        subject = self.name if self.place in self.name else f"{self.name} ({self.place})"
+        return Advice(what.replace("{share}", of_all), why, instead, subject,
                       use_ns=max(saves_ns, 0), cost_ns=cost, share=share, site=self.thing.id, **more)  # type: ignore[arg-type]
 
 

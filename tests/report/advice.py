@@ -150,9 +150,11 @@ def test_the_same_advice_is_given_once():
 
 def test_a_python_program_is_told_no_macros():
     assert not judged([site_of(1, 100000000)], program="python3")[1].each
-    _, found = judged([{"id": 1, "name": "f", "kind": "scope", "tier": "table", "uses": 1e8, "misses": 5e7, "use_ns": 10,
-                        "rivals": [{"tier": "full", "ns": 110}]}], program="python3")
-    assert found.worth == 1 and "with pool.scope(" in found.each[0].code and "tide_" not in found.each[0].instead
+    for place in ({"name": "f (a.py:12)", "file": "b/a.py", "line": 12}, {"name": "f"}):
+        _, found = judged([{"id": 1, "kind": "scope", "tier": "table", "uses": 1e8, "misses": 5e7, "use_ns": 10,
+                            "rivals": [{"tier": "full", "ns": 110}], **place}], program="python3")
+        assert found.worth == 1 and "with pool.scope(" in found.each[0].code and "tide_" not in found.each[0].instead
+        assert found.each[0].subject == place["name"]
 
 
 def test_the_worst_comes_first():
