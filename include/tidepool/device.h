@@ -12,7 +12,8 @@
  * streams by events, and the host never waits.
  *
  * A stream is for CUDA a CUstream (cudaStream_t is the same; NULL: the legacy default stream), for
- * OpenCL an in-order cl_command_queue (NULL: the device's own), for the host NULL.
+ * OpenCL an in-order cl_command_queue of the device's context (tide_device_context; NULL: the device's
+ * own), for the host NULL. A handle is trusted: what it names is not looked at.
  *
  * Calls that take a pool come from its owner. TIDE_ERROR_DEVICE: the device is lost;
  * TIDE_ERROR_ARGUMENT: a NULL. */

@@ -8,8 +8,6 @@
 #include "runtime/base/os.h"
 #include "runtime/device/device.h"
 
-enum { POOLS = 64 }; /* looked at for figures */
-
 /* A capture that is under way. */
 typedef struct tide_graph_begun {
     struct tide_graph_begun *next;
@@ -23,7 +21,7 @@ typedef struct tide_graph_recorded {
     void *stream;
 } graph_recorded;
 
-static tide_lock graph_lock = TIDE_LOCK(TIDE_FORK_MEMORY); /* of the lists of all devices */
+static tide_lock graph_lock = TIDE_LOCK(TIDE_FORK_GRAPHS); /* of the lists of all devices */
 
 /* ---- pools -------------------------------------------------------------------------------------- */
 
@@ -42,13 +40,14 @@ static bool graph_is_live(tide_buffers *buffers)
     return tide_buffers_stats(buffers, &now, NULL, 0) != TIDE_OK || now.live != 0;
 }
 
-/* Takes a pool that nobody uses out of the list, with its memory still there; NULL: there is none, or
+/* Takes a pool out of the list that nobody uses and of which nothing is live; NULL: there is none, or
  * a capture is under way, which a wait for the device would end. */
 static tide_graph_pool *graph_take_unused(tide_adaptor *of)
 {
     tide_lock_take(&graph_lock);
     tide_graph_pool **link = &of->pools, *pool = NULL;
-    while (of->begun == NULL && *link != NULL && ((*link)->uses != 0 || (*link)->held != 0))
+    while (of->begun == NULL && *link != NULL &&
+           ((*link)->uses != 0 || (*link)->held != 0 || graph_is_live((*link)->buffers)))
         link = &(*link)->next;
     if (of->begun == NULL && *link != NULL) {
         pool = *link;
@@ -58,35 +57,16 @@ static tide_graph_pool *graph_take_unused(tide_adaptor *of)
     return pool;
 }
 
-static void graph_put_back(tide_adaptor *of, tide_graph_pool *list)
-{
-    tide_lock_take(&graph_lock);
-    for (tide_graph_pool *pool = list, *next; pool != NULL; pool = next) {
-        next = pool->next;
-        pool->next = of->pools;
-        of->pools = pool;
-    }
-    tide_lock_let_go(&graph_lock);
-}
-
 /* Ends the pools that were released and have nothing live. */
 static void graph_sweep(tide_adaptor *of)
 {
-    tide_graph_pool *live = NULL;
     bool waited = false;
-    for (tide_graph_pool *pool; (pool = graph_take_unused(of)) != NULL;) {
-        if (graph_is_live(pool->buffers)) {
-            pool->next = live;
-            live = pool;
-            continue;
-        }
+    for (tide_graph_pool *pool; (pool = graph_take_unused(of)) != NULL; waited = true) {
         if (!waited && !tide_device_lost(of->device))
             (void)of->device->methods->wait_all(of->device);
-        waited = true;
         (void)tide_buffers_destroy(pool->buffers);
         tide_os_free(pool);
     }
-    graph_put_back(of, live);
 }
 
 static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id)
@@ -270,31 +250,14 @@ static tide_status graph_add_stats(tide_buffers *buffers, bool graph, tide_torch
     return TIDE_OK;
 }
 
-/* Holds pools of graphs, as many as there is room for; how many there are. */
-static size_t graph_hold_pools(tide_adaptor *of, tide_graph_pool **pools)
-{
-    size_t count = 0;
-    tide_lock_take(&graph_lock);
-    for (tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next, count++) {
-        if (count >= POOLS)
-            continue;
-        pool->held++;
-        pools[count] = pool;
-    }
-    tide_lock_let_go(&graph_lock);
-    return count;
-}
-
 tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out)
 {
-    tide_graph_pool *pools[POOLS];
     *out = (tide_torch_statistics){0};
     TIDE_FORWARD(graph_add_stats(of->buffers, false, out));
-    out->pools = graph_hold_pools(of, pools);
-    for (size_t i = 0; i < out->pools && i < POOLS; i++) {
-        (void)graph_add_stats(pools[i]->buffers, true, out);
-        tide_graph_pool_let_go(of, pools[i]);
-    }
+    tide_lock_take(&graph_lock);
+    for (const tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next, out->pools++)
+        (void)graph_add_stats(pool->buffers, true, out);
+    tide_lock_let_go(&graph_lock);
     return TIDE_OK;
 }
 
@@ -315,15 +278,14 @@ static void graph_add_block(void *user, void *data, size_t bytes, bool live)
 
 tide_status tide_graph_blocks(tide_adaptor *of, tide_torch_block *out, size_t room, size_t *count)
 {
-    tide_graph_pool *pools[POOLS];
     graph_blocks blocks = {.out = out, .room = room};
     TIDE_FORWARD(tide_buffer_each(of->buffers, graph_add_block, &blocks));
-    size_t held = graph_hold_pools(of, pools);
-    for (size_t i = 0; i < held && i < POOLS; i++) {
-        blocks.pool = pools[i]->id;
-        (void)tide_buffer_each(pools[i]->buffers, graph_add_block, &blocks);
-        tide_graph_pool_let_go(of, pools[i]);
+    tide_lock_take(&graph_lock);
+    for (const tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next) {
+        blocks.pool = pool->id;
+        (void)tide_buffer_each(pool->buffers, graph_add_block, &blocks);
     }
+    tide_lock_let_go(&graph_lock);
     *count = blocks.count;
     return TIDE_OK;
 }

@@ -13,6 +13,7 @@
     X(ROUND, "the round")                  /* a round of learning is under way */                \
     X(POOLS, "pools")                      /* no lock: others' are lost in the child */          \
     X(REGISTRY, "the registry")            /* everything process-wide */                         \
+    X(GRAPHS, "graphs")                    /* PyTorch's captures and their memory */             \
     X(BUFFERS, "buffers")                  /* depots and magazines */                            \
     X(DRIVERS, "drivers")                  /* no lock: the child does without */                 \
     X(BACKGROUND, "the background thread") /* started, running, stopping */                      \

@@ -23,9 +23,6 @@ enum {
     TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
     TIDE_CL_OUT_OF_RESOURCES = -5,
     TIDE_CL_OUT_OF_HOST_MEMORY = -6,
-    TIDE_CL_INVALID_QUEUE = -36,
-    TIDE_CL_INVALID_EVENT = -58,
-    TIDE_CL_PLATFORM_NOT_FOUND = -1001
 };
 
 /* what is asked of devices, queues and events */
@@ -35,9 +32,6 @@ enum {
     TIDE_CL_DEVICE_NAME = 0x102B,
     TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
     TIDE_CL_DEVICE_SVM_CAPABILITIES = 0x1053,
-    TIDE_CL_QUEUE_CONTEXT = 0x1090,
-    TIDE_CL_QUEUE_DEVICE = 0x1091,
-    TIDE_CL_QUEUE_PROPERTIES = 0x1093,
     TIDE_CL_EVENT_STATUS = 0x11D3
 };
 
@@ -46,7 +40,6 @@ enum {
 /* values */
 enum {
     TIDE_CL_SVM_COARSE = 1,
-    TIDE_CL_QUEUE_OUT_OF_ORDER = 1,
     TIDE_CL_MEM_READ_WRITE = 1,
     TIDE_CL_MEM_ALLOC_HOST_PTR = 1 << 4,
     TIDE_CL_MAP_READ_WRITE = 3,
@@ -66,7 +59,6 @@ enum {
     TIDE_CL(tide_cl_queue, clCreateCommandQueueWithProperties,                                     \
             (tide_cl_context, tide_cl_device, const uint64_t *, int32_t *))                        \
     TIDE_CL(int32_t, clReleaseCommandQueue, (tide_cl_queue))                                       \
-    TIDE_CL(int32_t, clGetCommandQueueInfo, (tide_cl_queue, uint32_t, size_t, void *, size_t *))   \
     TIDE_CL(int32_t, clFlush, (tide_cl_queue))                                                     \
     TIDE_CL(int32_t, clFinish, (tide_cl_queue))                                                    \
     TIDE_CL(tide_cl_mem, clCreateBuffer, (tide_cl_context, uint64_t, size_t, void *, int32_t *))   \

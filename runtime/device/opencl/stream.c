@@ -7,62 +7,15 @@
 
 /* ---- what they are -------------------------------------------------------------------------------- */
 
-/* Returns the driver's error. */
-static int32_t opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
-{
-    return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL);
-}
-
-/* Only this error says that it is none: with any other the driver does not tell. */
-static tide_status opencl_check_known(const tide_opencl_device *device, tide_cl_queue queue,
-                                      int32_t error)
-{
-    if (error == TIDE_CL_INVALID_QUEUE)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue",
-                         (void *)queue);
-    return tide_opencl_check(device, error, "clGetCommandQueueInfo");
-}
-
-/* It must be an in-order queue of this device. */
-static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_queue queue)
-{
-    tide_cl_context context = NULL;
-    tide_cl_device on = NULL;
-    uint64_t properties = 0;
-    const char *name = device->base->name;
-    int32_t error = opencl_ask_queue(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context);
-    if (error == TIDE_CL_SUCCESS)
-        error = opencl_ask_queue(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on);
-    if (error == TIDE_CL_SUCCESS)
-        error = opencl_ask_queue(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties);
-    TIDE_FORWARD(opencl_check_known(device, queue, error));
-    if (context != device->context || on != device->device)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
-                         "the command queue %p is not of the context of device %s "
-                         "(tide_device_context)",
-                         (void *)queue, name);
-    if ((properties & TIDE_CL_QUEUE_OUT_OF_ORDER) != 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
-                         "the command queue %p is not in order: nothing orders the re-use of slots",
-                         (void *)queue);
-    return TIDE_OK;
-}
-
 /* A queue is numbered by its handle, which names it as long as it is there: it outlives what uses it.
- * Whether it is right is asked each time, for a handle may come to name another queue; not where
- * nobody answers any more, and calls that use it fail by themselves. */
+ * What it is nobody asks: a handle is trusted. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
-    TIDE_OPENCL_INSIDE;
-    tide_opencl_device *device = tide_opencl_of(base);
-    tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_driver_exiting(TIDE_DRIVER_OPENCL)) {
         (void)tide_driver_refuse(TIDE_DRIVER_OPENCL, "tide_device");
         return 0;
     }
-    const bool asked =
-        queue != device->queue && tide_driver_alive(TIDE_DRIVER_OPENCL) && !tide_device_lost(base);
-    return !asked || opencl_check_queue(device, queue) == TIDE_OK ? (uintptr_t)queue : 0;
+    return (uintptr_t)tide_opencl_queue(tide_opencl_of(base), stream);
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */

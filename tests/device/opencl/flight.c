@@ -112,90 +112,6 @@ static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- which queue is which -------------------------------------------------------------------- */
-
-static void queues_that_order_nothing_are_refused(void **unused)
-{
-    (void)unused;
-    tide_opencl_device *device = tide_opencl_of(gpu);
-    const uint64_t properties[] = {TIDE_CL_QUEUE_PROPERTIES, TIDE_CL_QUEUE_OUT_OF_ORDER, 0};
-    int32_t error = 0;
-    tide_cl_queue queue = tide_opencl.clCreateCommandQueueWithProperties(
-        device->context, device->device, properties, &error);
-    assert_int_equal(error, 0);
-    assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    bed_queue_end(queue);
-}
-
-static int32_t have_no_memory(tide_cl_queue queue, uint32_t what, size_t bytes, void *out,
-                              size_t *size)
-{
-    (void)queue, (void)what, (void)bytes, (void)out, (void)size;
-    return TIDE_CL_OUT_OF_HOST_MEMORY;
-}
-
-/* As the driver's error says, which is nothing about the queue. */
-static void a_queue_of_which_the_driver_does_not_tell_is_no_argument(void **unused)
-{
-    (void)unused;
-    void *queue = bed_queue();
-    tide_opencl_calls calls = tide_opencl;
-    tide_opencl.clGetCommandQueueInfo = have_no_memory;
-    assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
-    tide_opencl = calls;
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    tide_pool *pool = bed_pool(queue);
-    expect_ok(tide_pool_destroy(pool));
-    bed_queue_end(queue);
-}
-
-/* Of a context of its own for the same device, as a second library in the process would have. */
-static void *foreign_queue(void)
-{
-    int32_t error = 0;
-    tide_cl_device device = tide_opencl_of(gpu)->device;
-    tide_cl_context context = tide_opencl.clCreateContext(NULL, 1, &device, NULL, NULL, &error);
-    void *queue = tide_opencl.clCreateCommandQueueWithProperties(context, device, NULL, &error);
-    assert_int_equal(error, 0);
-    assert_int_equal(tide_opencl.clReleaseContext(context), 0); /* the queue has it */
-    return queue;
-}
-
-static void expect_refused(bool refused, const char *words)
-{
-    assert_true(refused);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    if (strstr(tide_error_message(), words) == NULL)
-        fail_msg("%s", tide_error_message());
-}
-
-static void a_queue_of_another_context_is_refused_by_name(void **unused)
-{
-    (void)unused;
-    void *foreign = foreign_queue();
-    tide_pool *pool = bed_pool(NULL);
-    expect_refused(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = foreign}) == NULL,
-                   "opencl:0");
-    tide_mark mark = tide_checkpoint(pool);
-    uint32_t *array = tide_acquire(pool, uint32_t, 100);
-    expect_refused(tide_pool_use_on(pool, foreign) == TIDE_ERROR_ARGUMENT, "opencl:0");
-    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
-    assert_non_null(buffers);
-    expect_refused(tide_buffer_acquire_on(buffers, 1000, 0, foreign).generation == 0, "opencl:0");
-    tide_buffer one = tide_buffer_acquire(buffers, 1000);
-    assert_true(one.generation != 0);
-    expect_refused(tide_buffer_release_on(buffers, one, foreign) == TIDE_ERROR_ARGUMENT,
-                   "opencl:0");
-    expect_ok(tide_buffer_release(buffers, one));
-    expect_ok(tide_buffers_destroy(buffers));
-    fill_by_upload(pool, array, 100, 4); /* nothing has suffered */
-    expect_words(pool, array, 100, 4);
-    expect_ok(tide_rewind(pool, mark));
-    expect_ok(tide_pool_destroy(pool));
-    bed_queue_end(foreign);
-}
-
 /* ---- memory given back in flight --------------------------------------------------------------
  */
 
@@ -361,10 +277,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_in_flight_keeps_what_it_reads),
         cmocka_unit_test(a_rewind_neither_waits_nor_calls_the_driver),
-        cmocka_unit_test(queues_that_order_nothing_are_refused),
-        cmocka_unit_test(a_queue_of_which_the_driver_does_not_tell_is_no_argument),
         cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
-        cmocka_unit_test(a_queue_of_another_context_is_refused_by_name),
         cmocka_unit_test(a_kernel_keeps_the_buffer_that_it_reads),
         cmocka_unit_test(pinned_memory_waits_until_its_copy_is_over),
         cmocka_unit_test(what_is_larger_than_the_device_is_refused),
