@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Acquires as call sites: for a type, or a type and shape, that is known only at run time.
  *
- * If a site often asks for the same few types or shapes, it gets code that tests for these first.
+ * If a site often asks for the same few types (of an array: and ranks), it gets code that tests for these first.
  * In all other ways these calls behave like tide_acquire_type and tide_array_acquire. */
 #ifndef TIDEPOOL_CALLSITE_H
 #define TIDEPOOL_CALLSITE_H

@@ -73,11 +73,9 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *               held_bytes live_bytes peak_bytes limit_bytes exported_bytes slots slots_live types
  *               depth allocations releases exchanges
  *   "sites"     tide_site_information: id name function file line kind tier pinned observed
- *               declared generation types shapes[[extents]] (of an array's compiled plan) uses
- *               uses_counted samples misses runs compiles lost_ns compile_ns saved_ns trial{uses
- *               ns code_ns error_ns} use_ns use_measured use_bytes use_arrays rivals[{tier ns
- *               measured}]
- *               reason reason_code
+ *               declared generation types uses uses_counted samples misses runs compiles lost_ns
+ *               compile_ns saved_ns trial{uses ns code_ns error_ns} use_ns use_measured use_bytes
+ *               use_arrays rivals[{tier ns measured}] reason reason_code
  *   "tunables"  tide_tunable: name kind (knob, measured or variants) file line; a knob's value low
  *               high initial; else rows[{key uses choice settled pinned candidates[{name uses ns
  *               error_ns}]}]

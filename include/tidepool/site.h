@@ -64,9 +64,6 @@ typedef struct tide_site_information {
     bool use_measured; /* by a trial; else it is a model */
     uint32_t rival_count;
     tide_site_rival rivals[TIDE_TIER_COMPILED]; /* the other tiers of which something is known */
-    uint32_t shape_count; /* of an array's compiled plan: as type_count; else 0                  */
-    int32_t ndims[TIDE_SITE_TYPES];                 /* what it is for: of each of `types` the */
-    int64_t shapes[TIDE_SITE_TYPES][TIDE_NDIM_MAX]; /* dimensions and the extents              */
     double use_bytes;  /* that a use acquires, the mean of those in `samples`; of a scope at
                          most that much (tide_site_profile.bytes). What scopes inside it
                          acquire is theirs                                                   */

@@ -101,20 +101,6 @@ static void facts_write_types(tide_json *json, const tide_site_information *site
     tide_json_close(json, ']');
 }
 
-static void facts_write_shapes(tide_json *json, const tide_site_information *site)
-{
-    if (site->shape_count == 0)
-        return;
-    tide_json_open(json, "shapes", '[');
-    for (uint32_t i = 0; i < site->shape_count && i < TIDE_SITE_TYPES; i++) {
-        tide_json_open(json, NULL, '[');
-        for (int32_t d = 0; d < site->ndims[i]; d++)
-            tide_json_count(json, NULL, (uint64_t)site->shapes[i][d]);
-        tide_json_close(json, ']');
-    }
-    tide_json_close(json, ']');
-}
-
 static void facts_write_costs(tide_json *json, const tide_site_information *site)
 {
     tide_json_number(json, "lost_ns", site->lost_ns);
@@ -166,7 +152,6 @@ static bool facts_write_site(tide_site *site, void *user)
     tide_json_flag(json, "declared", info.declared);
     tide_json_count(json, "generation", info.generation);
     facts_write_types(json, &info);
-    facts_write_shapes(json, &info);
     tide_json_count(json, "uses", info.uses);
     tide_json_flag(json, "uses_counted", info.uses_counted);
     tide_json_count(json, "samples", info.samples);

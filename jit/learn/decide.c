@@ -17,26 +17,22 @@ _Static_assert((int)TIDE_PROFILE_PATTERNS <= (int)TIDE_ITEMS_MAX,
 
 /* ---- items ------------------------------------------------------------------------------ */
 
-static bool decide_same_item(tide_kind kind, const tide_item *a, const tide_item *b)
+static bool decide_same_item(const tide_item *a, const tide_item *b)
 {
-    tide_assert(kind < TIDE_KIND_COUNT && a->ndim >= 0 && a->ndim <= TIDE_NDIM_MAX);
-    return a->type == b->type &&
-           (kind != TIDE_KIND_ARRAY ||
-            (a->ndim == b->ndim &&
-             memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0));
+    return a->type == b->type && a->ndim == b->ndim;
 }
 
-bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b)
+bool tide_items_same(const tide_items *a, const tide_items *b)
 {
     if (a->count != b->count || a->generic != b->generic)
         return false;
     for (uint32_t i = 0; i < a->count; i++)
-        if (!decide_same_item(kind, &a->items[i], &b->items[i]))
+        if (!decide_same_item(&a->items[i], &b->items[i]))
             return false;
     return true;
 }
 
-/* How many different types there are: a compiled frame keeps one place for each in its scope. */
+/* How many different types there are: compiled code keeps one place for each in the scope. */
 static uint32_t decide_count_distinct(const tide_items *items)
 {
     uint32_t count = 0;
@@ -54,7 +50,7 @@ bool tide_items_fit(tide_kind kind, const tide_items *items)
 {
     tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
     switch (kind) {
-    case TIDE_KIND_SCOPE: return items->count != 0 && items->count <= CONSTANT(types_max);
+    case TIDE_KIND_SCOPE: return items->count != 0 && items->count <= TIDE_SCOPE_SAVED;
     case TIDE_KIND_FRAME: return decide_count_distinct(items) <= TIDE_SCOPE_SAVED;
     default: return tide_kind_compiles(kind);
     }
@@ -67,14 +63,11 @@ static bool decide_is_array(const tide_profile_pattern *pattern)
            pattern->length == 2 + (uint32_t)pattern->words[1];
 }
 
-/* The item that a pattern of an array site stands for: type, rank, extents. */
+/* The item that a pattern of an array site stands for: code does not depend on the extents. */
 static tide_item decide_item_of_array(const tide_profile_pattern *pattern)
 {
     tide_assert(decide_is_array(pattern));
-    tide_item item = {.type = (tide_type)pattern->words[0], .ndim = (int32_t)pattern->words[1]};
-    for (int32_t d = 0; d < item.ndim; d++)
-        item.shape[d] = pattern->words[2 + d];
-    return item;
+    return (tide_item){.type = (tide_type)pattern->words[0], .ndim = (int32_t)pattern->words[1]};
 }
 
 static tide_items decide_items_of_frame(const tide_profile_pattern *pattern)
@@ -118,18 +111,19 @@ static bool decide_in_items(const tide_items *items, tide_type type)
     return false;
 }
 
-/* The part of an array site's uses that had exactly this shape. */
-static double decide_part_shaped(const tide_site_profile *seen, const tide_item *item)
+/* The part of an array site's uses that had this type and rank, in any shape that has a place. */
+static double decide_part_ranked(const tide_site_profile *seen, const tide_item *item)
 {
+    double part = 0;
     for (uint32_t i = 0; i < seen->pattern_count; i++) {
         const tide_profile_pattern *pattern = &seen->patterns[i];
         if (!decide_is_array(pattern))
             continue;
         tide_item that = decide_item_of_array(pattern);
-        if (decide_same_item(TIDE_KIND_ARRAY, &that, item))
-            return decide_part_of_uses(pattern->scopes, seen);
+        if (decide_same_item(&that, item))
+            part += decide_part_of_uses(pattern->scopes, seen);
     }
-    return 0;
+    return part;
 }
 
 /* The part of a frame's uses that had exactly these types. */
@@ -137,7 +131,7 @@ static double decide_part_framed(const tide_site_profile *seen, const tide_items
 {
     for (uint32_t i = 0; i < seen->pattern_count; i++) {
         tide_items that = decide_items_of_frame(&seen->patterns[i]);
-        if (tide_items_same(TIDE_KIND_FRAME, &that, items))
+        if (tide_items_same(&that, items))
             return decide_part_of_uses(seen->patterns[i].scopes, seen);
     }
     return 0;
@@ -180,7 +174,7 @@ double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items
     bool foreseen = items->generic == decide_generic_of(kind, seen);
     for (uint32_t i = 0; i < items->count; i++)
         often[i] = !foreseen                 ? 0
-                   : kind == TIDE_KIND_ARRAY ? decide_part_shaped(seen, &items->items[i])
+                   : kind == TIDE_KIND_ARRAY ? decide_part_ranked(seen, &items->items[i])
                                              : decide_part_touching(seen, items->items[i].type);
     return decide_cost_of_chain(often, items->count);
 }
@@ -204,63 +198,85 @@ static void decide_ideal_scope(const tide_site_profile *seen, tide_choice *out)
             CONSTANT(cost_save))
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, decide_by_type);
-    out->reason = items->count > CONSTANT(types_max) ? TIDE_REASON_many_types
-                  : items->count != 0                ? TIDE_REASON_decided
-                  : seen->type_count != 0            ? TIDE_REASON_none_recurs
-                                                     : TIDE_REASON_nothing_seen;
+    out->reason = items->count > TIDE_SCOPE_SAVED ? TIDE_REASON_many_types
+                  : items->count != 0             ? TIDE_REASON_decided
+                  : seen->type_count != 0         ? TIDE_REASON_none_recurs
+                                                  : TIDE_REASON_nothing_seen;
 }
 
-/* What a chain might test for, in the order of the profile: the most frequent first. */
-static uint32_t decide_candidates(tide_kind kind, const tide_site_profile *seen, tide_item *out,
-                                  double *often)
+/* What a chain might test for, the most frequent first; each comes once. */
+typedef struct candidates {
+    uint32_t count;
+    tide_item items[TIDE_ITEMS_MAX];
+    double often[TIDE_ITEMS_MAX];
+} candidates;
+
+static void decide_add_candidate(candidates *all, tide_item item, double often)
 {
-    uint32_t count = 0;
+    uint32_t at = all->count++;
+    tide_assert(all->count <= TIDE_ITEMS_MAX);
+    for (; at > 0 && all->often[at - 1] < often; at--) {
+        all->items[at] = all->items[at - 1];
+        all->often[at] = all->often[at - 1];
+    }
+    all->items[at] = item;
+    all->often[at] = often;
+}
+
+static bool decide_is_candidate(const candidates *all, const tide_item *item)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        if (decide_same_item(&all->items[i], item))
+            return true;
+    return false;
+}
+
+static void decide_find_candidates(tide_kind kind, const tide_site_profile *seen, candidates *out)
+{
+    out->count = 0;
     tide_assert(seen->type_count <= TIDE_PROFILE_TYPES);
     tide_assert(seen->pattern_count <= TIDE_PROFILE_PATTERNS);
-    if (kind != TIDE_KIND_ARRAY) {
-        for (; count < seen->type_count; count++) {
-            out[count] = (tide_item){.type = seen->types[count].type};
-            often[count] = decide_part_of_uses(seen->types[count].scopes, seen);
-        }
-        return count;
+    for (uint32_t i = 0; kind != TIDE_KIND_ARRAY && i < seen->type_count; i++)
+        decide_add_candidate(out, (tide_item){.type = seen->types[i].type},
+                             decide_part_of_uses(seen->types[i].scopes, seen));
+    for (uint32_t i = 0; kind == TIDE_KIND_ARRAY && i < seen->pattern_count; i++) {
+        if (!decide_is_array(&seen->patterns[i]))
+            continue;
+        tide_item item = decide_item_of_array(&seen->patterns[i]);
+        if (!decide_is_candidate(out, &item))
+            decide_add_candidate(out, item, decide_part_ranked(seen, &item));
     }
-    for (uint32_t i = 0; i < seen->pattern_count; i++)
-        if (decide_is_array(&seen->patterns[i])) {
-            out[count] = decide_item_of_array(&seen->patterns[i]);
-            often[count++] = decide_part_of_uses(seen->patterns[i].scopes, seen);
-        }
-    return count;
 }
 
 /* As many guards as cost least, tried from one upward. */
 static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen, tide_choice *out)
 {
-    tide_item items[TIDE_ITEMS_MAX];
-    double often[TIDE_ITEMS_MAX], least = CONSTANT(cost_dynamic);
-    uint32_t count = decide_candidates(kind, seen, items, often), best = 0;
-    uint32_t guards_max = (uint32_t)CONSTANT(guards_max);
+    candidates all;
+    decide_find_candidates(kind, seen, &all);
+    double least = CONSTANT(cost_dynamic);
+    uint32_t count = all.count, best = 0, guards_max = (uint32_t)CONSTANT(guards_max);
     for (uint32_t guards = 1; guards <= count && guards <= guards_max; guards++) {
-        double cost = decide_cost_of_chain(often, guards);
+        double cost = decide_cost_of_chain(all.often, guards);
         if (cost < least) {
             least = cost;
             best = guards;
         }
     }
-    uint64_t other = kind == TIDE_KIND_ARRAY ? seen->pattern_other : seen->other;
-    bool many = count > guards_max && often[guards_max] > CONSTANT(other_max);
+    double other = decide_part_of_uses(seen->other, seen);
+    bool many = count > guards_max && all.often[guards_max] > CONSTANT(other_max);
     tide_assert(best <= count && best <= guards_max);
     out->items.count = best;
     out->items.generic = decide_generic_of(kind, seen);
-    memcpy(out->items.items, items, best * sizeof *items);
+    memcpy(out->items.items, all.items, best * sizeof *all.items);
     bool function = kind != TIDE_KIND_DISPATCH || out->items.generic != NULL;
-    if (function && best != 0 && !many && decide_part_of_uses(other, seen) <= CONSTANT(other_max))
+    if (function && best != 0 && !many && other <= CONSTANT(other_max))
         return;
     out->what = TIDE_CHOICE_STAY;
-    out->reason = !function                                                ? TIDE_REASON_no_method
-                  : many                                                   ? TIDE_REASON_megamorphic
-                  : decide_part_of_uses(other, seen) > CONSTANT(other_max) ? TIDE_REASON_others
-                  : count > 1                                              ? TIDE_REASON_megamorphic
-                              : TIDE_REASON_general_better;
+    out->reason = !function                     ? TIDE_REASON_no_method
+                  : many                        ? TIDE_REASON_megamorphic
+                  : other > CONSTANT(other_max) ? TIDE_REASON_others
+                  : count > 1                   ? TIDE_REASON_megamorphic
+                                                : TIDE_REASON_general_better;
 }
 
 /* A frame's code is for one sequence of types. */

@@ -23,7 +23,6 @@
 typedef struct tide_item {
     tide_type type; /* or a key: TIDE_KEY_FIRST and more, as in profiles */
     int32_t ndim;   /* arrays only */
-    int64_t shape[TIDE_NDIM_MAX];
 } tide_item;
 
 enum { TIDE_ITEMS_MAX = TIDE_PROFILE_TYPES };
@@ -34,10 +33,10 @@ typedef struct tide_items {
     tide_item items[TIDE_ITEMS_MAX];
 } tide_items;
 
-bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b);
+bool tide_items_same(const tide_items *a, const tide_items *b);
 
-/* Can code be made for these? A scope's saves one type to `types_max`; a frame's has places for so
- * many different ones (TIDE_SCOPE_SAVED). */
+/* Can code be made for these? A scope's and a frame's have places for TIDE_SCOPE_SAVED different
+ * types. */
 bool tide_items_fit(tide_kind kind, const tide_items *items);
 
 /* What a use costs on average under a plan of these items; without items, under the general plan

@@ -29,9 +29,6 @@ enum { NAMES_ROOM = TIDE_SPEC_STEM - 18 };
 
 _Static_assert(sizeof(tide_type) == sizeof(uint32_t) && sizeof(tide_item) % sizeof(tide_type) == 0,
                "types and shelves may stand behind the items");
-_Static_assert(sizeof((tide_item *)0)->shape == sizeof((tide_spec_item *)0)->shape,
-               "shapes are copied as they are");
-
 /* ---- making ----------------------------------------------------------------------------- */
 
 tide_learner *tide_learner_of(tide_site *site)
@@ -154,9 +151,8 @@ static bool learner_reserve(tide_learner *learner)
 tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number,
                                 tide_reason *why)
 {
-    tide_kind kind = learner->site->kind;
     for (*number = 0; *number < learner->plan_count; ++*number)
-        if (tide_items_same(kind, &learner->plans[*number]->items, items))
+        if (tide_items_same(&learner->plans[*number]->items, items))
             return learner->plans[*number];
     bool full = learner->plan_count >= (uint32_t)tide_constant_get(TIDE_CONSTANT_plans_max);
     *why = full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory;
@@ -190,12 +186,8 @@ uint64_t tide_learned_form(const tide_learned *plan)
     bool counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
     tide_hash hash = {0};
     tide_hash_more(&hash, (uint64_t[]){plan->code.kind, counts}, 2 * sizeof(uint64_t));
-    for (uint32_t i = 0; i < plan->items.count; i++) {
-        const tide_item *item = &plan->items.items[i];
-        tide_assert(item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX);
-        tide_hash_more(&hash, (uint64_t[]){item->type, (uint64_t)item->ndim}, 2 * sizeof(uint64_t));
-        tide_hash_more(&hash, item->shape, (size_t)item->ndim * sizeof *item->shape);
-    }
+    _Static_assert(sizeof(tide_item) == 8, "an item has no bytes that nobody sets");
+    tide_hash_more(&hash, plan->items.items, plan->items.count * sizeof *plan->items.items);
     return tide_hash_end(&hash);
 }
 
@@ -225,7 +217,6 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
         tide_spec_item *to = &out->items[i];
         *to = (tide_spec_item){.type = from->type, .ndim = from->ndim};
         snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
-        memcpy(to->shape, from->shape, sizeof to->shape);
     }
     learned_name(plan, out);
 }
@@ -412,22 +403,6 @@ static void learner_describe_plan_in_force(const tide_learned *plan, tide_site_i
     out->trial_error_ns = measured.error_ns;
 }
 
-/* None where another plan came into force since its types were read. */
-static void learner_describe_shapes(const tide_learned *plan, tide_site_information *out)
-{
-    uint32_t count = plan->items.count;
-    if (out->kind != TIDE_KIND_ARRAY || out->tier != TIDE_TIER_COMPILED || out->type_count != count)
-        return;
-    for (uint32_t i = 0; i < count && i < TIDE_SITE_TYPES; i++) {
-        const tide_item *item = &plan->items.items[i];
-        if (item->type != out->types[i])
-            return;
-        out->ndims[i] = item->ndim;
-        memcpy(out->shapes[i], item->shape, sizeof out->shapes[i]);
-    }
-    out->shape_count = count;
-}
-
 void tide_learner_describe(const tide_site *site, tide_site_information *out)
 {
     tide_learner *learner = site->record->learner;
@@ -440,9 +415,7 @@ void tide_learner_describe(const tide_site *site, tide_site_information *out)
     out->reason_code = tide_reason_code(learner->reason);
     learner_describe_plans(learner, out);
     const tide_learned *plan = tide_learner_plan_in_force(learner);
-    if (plan != NULL) {
+    if (plan != NULL)
         learner_describe_plan_in_force(plan, out);
-        learner_describe_shapes(plan, out);
-    }
     tide_pays_describe(plan, out);
 }

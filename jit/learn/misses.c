@@ -76,8 +76,7 @@ void tide_misses_look(tide_learner *learner, uint64_t round)
 static uint32_t misses_known_plan(const tide_learner *learner, const tide_items *items)
 {
     for (uint32_t i = 0; i < learner->plan_count; i++)
-        if (i != learner->in_force &&
-            tide_items_same(TIDE_KIND_SCOPE, &learner->plans[i]->items, items))
+        if (i != learner->in_force && tide_items_same(&learner->plans[i]->items, items))
             return i;
     return TIDE_NO_PLAN;
 }

@@ -17,9 +17,9 @@
 
 enum { LINE_MAX = 512, NAME_MOST = TIDE_SPEC_NAME };
 
-_Static_assert(sizeof "array  65535 8\n" + NAME_MOST + 20 * TIDE_NDIM_MAX < LINE_MAX,
+_Static_assert(sizeof "array  65535 8\n" + NAME_MOST < LINE_MAX,
                "the longest line of a site can be read again");
-_Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_MOST + 20 * TIDE_NDIM_MAX) + 256 <
+_Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_MOST) + 256 <
                    TIDE_SPEC_SITE_BYTES,
                "the longest site fits the room that callers must give");
 _Static_assert(TIDE_SPEC_KINDS == 4 && TIDE_KIND_COUNT == 5, "most_items has a row for each kind");
@@ -87,8 +87,6 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
         tide_text_put(&t, " %" PRIu32, item->type);
         if (array)
             tide_text_put(&t, " %d", item->ndim);
-        for (int d = 0; array && d < item->ndim; d++)
-            tide_text_put(&t, " %" PRId64, item->shape[d]);
         tide_text_put(&t, "\n");
     }
     tide_text_put(&t, "end\n");
@@ -169,20 +167,6 @@ static bool spec_read_site(tide_spec_reader *reader, const char *line, tide_spec
            spec_bad(reader, "stem '%s' is not an identifier", out->stem);
 }
 
-static bool spec_read_shape(tide_spec_reader *reader, const char *rest, tide_spec_item *item)
-{
-    int read = 0;
-    if (sscanf(rest, "%d%n", &item->ndim, &read) != 1 || item->ndim < 0 ||
-        item->ndim > TIDE_NDIM_MAX)
-        return spec_bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
-    for (int d = 0; d < item->ndim; d++) {
-        rest += read;
-        if (sscanf(rest, "%" SCNd64 "%n", &item->shape[d], &read) != 1 || item->shape[d] < 0)
-            return spec_bad(reader, "extent %d is not a number from 0 on", d);
-    }
-    return true;
-}
-
 static bool spec_read_item(tide_spec_reader *reader, const char *line, tide_spec *out)
 {
     char word[8] = "";
@@ -199,7 +183,10 @@ static bool spec_read_item(tide_spec_reader *reader, const char *line, tide_spec
                         array ? "array" : "type");
     if (found != 3 || item->type == 0 || item->type >= TIDE_TYPE_LIMIT)
         return spec_bad(reader, "no type from 1 to %u with its name", TIDE_TYPE_LIMIT - 1);
-    return !array || spec_read_shape(reader, line + read, item);
+    return !array ||
+           (sscanf(line + read, "%d", &item->ndim) == 1 && item->ndim >= 0 &&
+            item->ndim <= TIDE_NDIM_MAX) ||
+           spec_bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
 }
 
 /* Is the text what is written of the site that was read of it? */
@@ -213,9 +200,7 @@ static bool spec_check_text(tide_spec_reader *reader, const char *text, const ti
 
 static bool spec_same_item(const tide_spec_item *a, const tide_spec_item *b)
 {
-    tide_assert(a->ndim >= 0 && a->ndim <= TIDE_NDIM_MAX);
-    return a->type == b->type && a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
+    return a->type == b->type && a->ndim == b->ndim;
 }
 
 /* Every rule that concerns more than one line of a site. */
@@ -235,9 +220,9 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
     tide_assert(distinct <= spec->item_count);
     if (distinct == 0)
         return spec_bad(reader, "the site has no items");
-    if (spec->kind == TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
-        return spec_bad(reader, "%" PRIu32 " different types, a compiled frame has %d at most",
-                        distinct, TIDE_SCOPE_SAVED);
+    if (spec->kind <= TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
+        return spec_bad(reader, "%" PRIu32 " different types, a compiled %s has %d at most",
+                        distinct, kinds[spec->kind], TIDE_SCOPE_SAVED);
     return true;
 }
 

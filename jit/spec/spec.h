@@ -11,10 +11,9 @@
  *   end                                 of this site; more may follow
  *
  * The items of a frame are types in the order of its arrays, repeats included; of an acquire the
- * types to be guarded, the most frequent first; of an array whole shapes, the most frequent first,
- * row-major:
+ * types to be guarded, the most frequent first; of an array types with ranks, the most frequent first:
  *
- *   array f64 3 2 100 200               type, rank, extents
+ *   array f64 3 2                       type, rank
  *
  * Names of types are for the reader only; what is not a letter, a digit or one of "_.-*" is written
  * as "_". This file knows text only; the library writes specs, the stager reads them. */
@@ -39,7 +38,6 @@ typedef struct tide_spec_item {
     tide_type type;
     char name[TIDE_SPEC_NAME];
     int ndim; /* arrays only */
-    int64_t shape[TIDE_NDIM_MAX];
 } tide_spec_item;
 
 typedef struct tide_spec {

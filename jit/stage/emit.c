@@ -17,7 +17,6 @@
 /* By the names that the table uses. */
 typedef tide_slot stage_c_slot;
 typedef tide_shelf stage_c_shelf;
-typedef tide_entry stage_c_entry;
 typedef struct tide_pool stage_c_pool;
 typedef tide_plan_counts stage_c_plan_counts;
 typedef struct tide_plan stage_c_plan;

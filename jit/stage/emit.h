@@ -17,12 +17,11 @@
     X(slot, data, data, POINTER) X(slot, limit, limit, WORD) X(slot, array, array, ARRAY)          \
     X(slot, form, form, WORD)                                                                      \
     X(shelf, next, next, SLOT) X(shelf, bit, bit, WORD)                                            \
-    X(entry, shelf, shelf, SHELF) X(entry, next, next, SLOT) X(entry, more, more, WORD)            \
-    X(pool, tag, tag, WORD) X(pool, log_top, log_top, ENTRY) X(pool, log_room, log_room, ENTRY)    \
+    X(pool, tag, tag, WORD) X(pool, log_top, log_top, POINTER) X(pool, log_room, log_room, POINTER) \
     X(pool, saved, saved, WORD) X(pool, shelves, shelves, SHELVES)                                 \
     X(plan_counts, runs, runs, WORD)                                                               \
     X(plan, counts, counts, COUNTS)                                                                \
-    X(scope, pool, pool, POOL) X(scope, base, base, ENTRY) X(scope, tag, tag, WORD)                \
+    X(scope, pool, pool, POOL) X(scope, base, base, POINTER) X(scope, tag, tag, WORD)                \
     X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
     X(scope, saved, saved, SAVED) X(scope, site, site, POINTER)                                    \
     X(array, shape, tensor.shape, EXTENTS)                                                         \
@@ -36,7 +35,7 @@
 
 /* clang-format off */
 #define STAGE_STRUCTS(X) \
-    X(slot, SLOT) X(shelf, SHELF) X(entry, ENTRY) X(pool, POOL) X(plan_counts, COUNTS)             \
+    X(slot, SLOT) X(shelf, SHELF) X(pool, POOL) X(plan_counts, COUNTS)                             \
     X(plan, PLAN) X(scope, SCOPE) X(array, ARRAY) X(runtime, RUNTIME)
 /* clang-format on */
 

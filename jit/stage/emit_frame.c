@@ -117,7 +117,7 @@ static void frame_take_slots(stage_body *body, const frame *f, loaded *l)
     stage_emit *e = body->e;
     gcc_jit_rvalue *scope = body->params[0], *pool = body->params[1];
     frame_give_data(body, f, l);
-    l->top = frame_load_again(body, AT(pool, log_top), STAGE_ENTRY, "same_top");
+    l->top = frame_load_again(body, AT(pool, log_top), STAGE_POINTER, "same_top");
     l->level.outer_saved = frame_load_again(body, AT(pool, saved), STAGE_WORD, "same_saved");
     l->level.tag =
         stage_inner_tag(body, frame_load_again(body, AT(pool, tag), STAGE_WORD, "outer"));

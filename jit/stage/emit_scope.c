@@ -2,10 +2,8 @@
 /* Scopes: what runtime/scope/plan.c does with a table, with its loops unrolled and its table in the
  * code itself.
  *
- *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves:
- *            positions go to the scope, the log stays as it is (plan_enter_keeping)
- *   logged   more types, if all their shelves are set up and the log has room: one entry for each
- *            (plan_enter_logging)
+ *   kept     if the level around has saved the shelves of all types: positions go to the scope, the
+ *            log stays as it is (plan_enter_keeping)
  *   general  everything else; it writes the log, or lets the level around save what is missing
  *
  * A guard that fails has changed nothing. Every word is loaded before the first is stored: what the
@@ -110,19 +108,6 @@ gcc_jit_rvalue *stage_keep_next(stage_body *body, gcc_jit_rvalue *pool, tide_typ
                       type);
 }
 
-/* A base of the log, marked (1) or with its mark taken off (-1): tide_scope_logged. */
-static gcc_jit_rvalue *scope_marked(stage_emit *e, gcc_jit_rvalue *base, int by)
-{
-    tide_assert(by == 1 || by == -1);
-    gcc_jit_type *bytes =
-        gcc_jit_type_get_pointer(gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_CHAR));
-    gcc_jit_lvalue *byte = gcc_jit_context_new_array_access(
-        e->context, NULL, gcc_jit_context_new_cast(e->context, NULL, base, bytes),
-        gcc_jit_context_new_rvalue_from_int(e->context, e->types[STAGE_RANK], by));
-    return gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(byte, NULL),
-                                    e->types[STAGE_ENTRY]);
-}
-
 /* ---- enter ---------------------------------------------------------------------------------- */
 
 static void scope_begin(stage_body *body, gcc_jit_rvalue *top, const stage_level *level)
@@ -132,24 +117,22 @@ static void scope_begin(stage_body *body, gcc_jit_rvalue *top, const stage_level
     stage_store(body, scope, AT(scope, plan), plan);
 }
 
-static uint32_t scope_types(const tide_spec *spec, tide_type *types)
+static void scope_types(const tide_spec *spec, tide_type types[TIDE_SCOPE_SAVED])
 {
-    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_SPEC_ITEMS);
+    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_SCOPE_SAVED);
     for (uint32_t i = 0; i < spec->item_count; i++)
         types[i] = spec->items[i].type;
-    return spec->item_count;
 }
 
-/* The form "kept" of the head of this file. Ends the block. */
-static void scope_enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
+/* All guards, then all loads, then all stores. Ends the block. */
+static void scope_enter(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
 {
     stage_emit *e = body->e;
-    gcc_jit_rvalue *pool = body->params[1];
-    tide_type types[TIDE_SPEC_ITEMS] = {0};
-    uint32_t count = scope_types(spec, types);
-    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
+    gcc_jit_rvalue *pool = body->params[1], *next[TIDE_SCOPE_SAVED];
+    tide_type types[TIDE_SCOPE_SAVED] = {0};
+    uint32_t count = spec->item_count;
     stage_level level;
-    tide_assert(count <= TIDE_SCOPE_SAVED);
+    scope_types(spec, types);
     gcc_jit_rvalue *top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "top");
     stage_guard(body, top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)), general);
     stage_guard_depth(body, pool, general);
@@ -166,61 +149,11 @@ static void scope_enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_bl
     stage_return(body, NULL);
 }
 
-/* The bits of all types; a type without one (it is not set up, or came too late for a bit) is left
- * to the general path. */
-static void scope_guard_bits(stage_body *body, const tide_spec *spec, stage_level *level,
-                             gcc_jit_block *general)
-{
-    stage_emit *e = body->e;
-    gcc_jit_rvalue *pool = body->params[1], *zero = stage_constant(e, STAGE_WORD, 0);
-    level->saved = zero;
-    for (uint32_t i = 0; i < spec->item_count; i++) {
-        gcc_jit_rvalue *bit = scope_keep_bit(body, pool, spec->items[i].type);
-        stage_guard(body, bit, GCC_JIT_COMPARISON_NE, zero, general);
-        level->saved = stage_binary(e, GCC_JIT_BINARY_OP_BITWISE_OR, level->saved, bit);
-    }
-}
-
-/* The form "logged". */
-static void scope_enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
-{
-    stage_emit *e = body->e;
-    gcc_jit_rvalue *pool = body->params[1];
-    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
-    stage_level level;
-    tide_assert(spec->item_count <= TIDE_SPEC_ITEMS);
-    gcc_jit_rvalue *top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "log");
-    gcc_jit_rvalue *new_top = stage_keep(body, stage_ahead(e, top, spec->item_count), "log_end");
-    stage_guard(body, new_top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)),
-                general);
-    stage_guard_depth(body, pool, general);
-    scope_guard_bits(body, spec, &level, general);
-    if (spec->count)
-        stage_count(body, body->params[2]);
-    gcc_jit_rvalue *around = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "around");
-    level.outer_saved = stage_keep(body, stage_load(e, pool, AT(pool, saved)), "around_saved");
-    for (uint32_t i = 0; i < spec->item_count; i++)
-        next[i] = stage_keep_next(body, pool, spec->items[i].type);
-    level.tag = stage_inner_tag(body, around);
-    scope_begin(body, scope_marked(e, top, 1), &level);
-    stage_open_level(body, pool, &level);
-    for (uint32_t i = 0; i < spec->item_count; i++) {
-        gcc_jit_rvalue *entry = stage_ahead(e, top, i);
-        stage_store(body, entry, AT(entry, shelf), stage_shelf(e, pool, spec->items[i].type));
-        stage_store(body, entry, AT(entry, next), next[i]);
-    }
-    stage_store(body, pool, AT(pool, log_top), new_top);
-    stage_return(body, NULL);
-}
-
 static void scope_emit_enter(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_ENTER_FUNCTION, spec->stem, "enter");
     gcc_jit_block *general = stage_block(&body, "general");
-    if (spec->item_count > TIDE_SCOPE_SAVED)
-        scope_enter_logged(&body, spec, general);
-    else
-        scope_enter_kept(&body, spec, general);
+    scope_enter(&body, spec, general);
     tide_assert(body.here == NULL);
     body.here = general;
     stage_give_up(&body, AT(runtime, enter));
@@ -259,36 +192,6 @@ void stage_put_back(stage_body *body, uint32_t count, const tide_type *types)
     stage_return(body, NULL);
 }
 
-/* The log holds what this scope saved and nothing else: exactly the entries it pushed, or that the
- * first touches made in the same order; a base that is not marked ends at no entry. The room says
- * that the pool is not careful. */
-static void scope_leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
-{
-    stage_emit *e = body->e;
-    uint32_t count = spec->item_count;
-    tide_assert(count > 0 && count <= TIDE_SPEC_ITEMS);
-    gcc_jit_rvalue *scope = body->params[0];
-    gcc_jit_rvalue *next[TIDE_SPEC_ITEMS];
-    gcc_jit_rvalue *pool = stage_keep(body, stage_load(e, scope, AT(scope, pool)), "owner");
-    gcc_jit_rvalue *marked = stage_load(e, scope, AT(scope, base));
-    gcc_jit_rvalue *base = stage_keep(body, scope_marked(e, marked, -1), "log");
-    stage_guard(body, stage_load(e, pool, AT(pool, log_top)), GCC_JIT_COMPARISON_EQ,
-                stage_ahead(e, base, count), general);
-    stage_guard(body, base, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)),
-                general);
-    for (uint32_t i = 0; i < count; i++)
-        stage_guard(body, stage_load(e, stage_ahead(e, base, i), AT(entry, shelf)),
-                    GCC_JIT_COMPARISON_EQ, stage_shelf(e, pool, spec->items[i].type), general);
-    for (uint32_t i = 0; i < count; i++)
-        next[i] = stage_keep(body, stage_load(e, stage_ahead(e, base, i), AT(entry, next)),
-                             "was_next_%u", spec->items[i].type);
-    for (uint32_t i = 0; i < count; i++)
-        stage_store(body, stage_shelf(e, pool, spec->items[i].type), AT(shelf, next), next[i]);
-    stage_store(body, pool, AT(pool, log_top), base);
-    scope_close_level(body, scope, pool);
-    stage_return(body, NULL);
-}
-
 void stage_guard_level(stage_body *body, gcc_jit_block *otherwise)
 {
     stage_emit *e = body->e;
@@ -305,23 +208,15 @@ void stage_guard_log(stage_body *body, gcc_jit_block *otherwise)
                 stage_load(e, scope, AT(scope, base)), otherwise);
 }
 
-static void scope_leave_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
-{
-    tide_type types[TIDE_SPEC_ITEMS] = {0};
-    uint32_t count = scope_types(spec, types);
-    stage_guard_log(body, general);
-    stage_put_back(body, count, types);
-}
-
 static void scope_emit_leave(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
     gcc_jit_block *general = stage_block(&body, "general");
+    tide_type types[TIDE_SCOPE_SAVED] = {0};
+    scope_types(spec, types);
     stage_guard_level(&body, general);
-    if (spec->item_count > TIDE_SCOPE_SAVED)
-        scope_leave_logged(&body, spec, general);
-    else
-        scope_leave_kept(&body, spec, general);
+    stage_guard_log(&body, general);
+    stage_put_back(&body, spec->item_count, types);
     tide_assert(body.here == NULL);
     body.here = general;
     stage_give_up(&body, AT(runtime, leave));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager by hand: what a spec means, in words, and what is made of it, as C or
+/* The stager by hand: what is made of a spec, as C or
  * as machine code. */
 #include "jit/stage/explain.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,48 +54,6 @@ static stage_request *explain_read_request(const char *file)
     return &request;
 }
 
-/* ---- words ---------------------------------------------------------------------------------- */
-
-static void explain_print_item(const tide_spec *spec, uint32_t i)
-{
-    const tide_spec_item *item = &spec->items[i];
-    tide_assert(i < spec->item_count && item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX);
-    printf("%s %s (%" PRIu32 ")", i == 0 ? "" : ",", item->name, item->type);
-    for (int d = 0; spec->kind == TIDE_KIND_ARRAY && d < item->ndim; d++)
-        printf("%s%" PRId64 "%s", d == 0 ? " [" : " x ", item->shape[d],
-               d == item->ndim - 1 ? "]" : "");
-}
-
-static void explain_print_items(const tide_spec *spec)
-{
-    for (uint32_t i = 0; i < spec->item_count; i++)
-        explain_print_item(spec, i);
-}
-
-static void explain_print_words(const tide_spec *spec)
-{
-    static const char *const before[TIDE_SPEC_KINDS] = {
-        [TIDE_KIND_SCOPE] = "a scope that saves the shelves of",
-        [TIDE_KIND_FRAME] = "a frame that takes, under one guard, an array each of",
-        [TIDE_KIND_ACQUIRE] = "an acquire that tests, in this order, for",
-        [TIDE_KIND_ARRAY] = "an acquire of arrays that knows",
-    };
-    tide_assert(spec->kind < TIDE_SPEC_KINDS && before[spec->kind] != NULL);
-    printf(" * %s: %s", spec->stem, before[spec->kind]);
-    explain_print_items(spec);
-    printf(".\n");
-    if (spec->kind == TIDE_KIND_SCOPE && spec->item_count > TIDE_SCOPE_SAVED)
-        printf(" *   More than %d types: their positions always go to the log.\n",
-               TIDE_SCOPE_SAVED);
-    if (spec->kind == TIDE_KIND_SCOPE && spec->item_count <= TIDE_SCOPE_SAVED)
-        printf(" *   Positions stay in the scope. A level around that has not saved these shelves "
-               "saves them first.\n");
-    if (spec->count)
-        printf(" *   Every use of it is counted, with a locked add.\n");
-    printf(" *   When a guard fails, nothing has changed and the library's general path goes "
-           "on.\n");
-}
-
 /* ---- C or machine code ---------------------------------------------------------------------- */
 
 static bool explain_copy_out(const char *path)
@@ -130,22 +87,14 @@ static bool explain_print_output(const stage_request *request, stage_output outp
 int stage_explain(const char *spec_file, bool assembler)
 {
     const stage_request *request = explain_read_request(spec_file);
-    if (request == NULL)
-        return 1;
-    printf("/*\n");
-    for (uint32_t i = 0; i < request->count; i++)
-        explain_print_words(&request->specs[i]);
-    printf(" */\n");
-    fflush(stdout);
-    return !explain_print_output(request, assembler ? STAGE_OUTPUT_ASM : STAGE_OUTPUT_C);
+    return request == NULL ||
+           !explain_print_output(request, assembler ? STAGE_OUTPUT_ASM : STAGE_OUTPUT_C);
 }
 
 int stage_compile_file(const char *spec_file, const char *library_file)
 {
     char error[STAGE_ERROR_BYTES];
     const stage_request *request = explain_read_request(spec_file);
-    if (request == NULL)
-        return 1;
-    return !(stage_compile(request, STAGE_OUTPUT_LIBRARY, library_file, error) ||
-             explain_complain(spec_file, error));
+    return request == NULL || !(stage_compile(request, STAGE_OUTPUT_LIBRARY, library_file, error) ||
+                                explain_complain(spec_file, error));
 }

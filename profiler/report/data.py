@@ -10,7 +10,7 @@ from profiler.record.value import clipped, count, items, member, number, text
 from profiler.report import advice as advices
 from profiler.report.history import EVENTS, POINTS, THINGS, History, Point, Thing
 
-TEXT_MAX, TYPES_MAX, EXTENTS_MAX, SPEC_MAX = 400, 16, 8, 2000
+TEXT_MAX, TYPES_MAX, SPEC_MAX = 400, 16, 2000
 CODES = 24  # sites whose code is shown as assembler: the first ones
 Object = dict[str, Any]
 
@@ -61,10 +61,6 @@ def points(history: History, thing: Thing, limit: int, tiers: bool) -> list[list
     return [[t, p.tier, short(p.value)] if tiers else [t, short(p.value), short(p.second)] for t, p in drawn]
 
 
-def shape(one: Any) -> list[int]:
-    return [n for n in one if isinstance(n, int)][:EXTENTS_MAX] if isinstance(one, list) else []
-
-
 def code_of(thing: Thing) -> Object:
     """As machine code if that was made, else the spec that it was compiled from."""
     if not thing.code:
@@ -81,7 +77,6 @@ def site_of(history: History, thing: Thing, limits: Limits, rank: int) -> Object
             "pinned": member(last, "pinned") is True, "measured": member(last, "use_measured") is True,
             "counted": member(last, "uses_counted") is not False,
             "types": [clipped(t, TEXT_MAX) for t in items(last, "types")[:TYPES_MAX] if isinstance(t, str)],
-            "shapes": [shape(one) for one in items(last, "shapes")[:TYPES_MAX]],
             "points": points(history, thing, limits.points, True), **(code_of(thing) if rank < limits.codes else {})}
 
 

@@ -18,7 +18,7 @@
  *                                              in the log, `saved`
  *   a frame of as many different types         the same; `saved` in the order in which the types
  *                                              first stand in the plan
- *   more types                                 entries in the log */
+ *   more types                                 are not compiled */
 #ifndef TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 #define TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 
@@ -49,7 +49,7 @@ extern const tide_runtime tide_runtime_general;
 /* clang-format off */
 #define TIDE_COMPILED_LAYOUT(X)                                                                    \
     X(tide_slot, data) X(tide_slot, limit) X(tide_slot, array) X(tide_slot, form) X(tide_shelf, next) \
-    X(tide_shelf, bit) X(tide_entry, shelf) X(tide_entry, next) X(struct tide_pool, tag)           \
+    X(tide_shelf, bit) X(struct tide_pool, tag)                                                    \
     X(struct tide_pool, log_top) X(struct tide_pool, log_room) X(struct tide_pool, saved)          \
     X(struct tide_pool, shelves) X(struct tide_scope, pool) X(struct tide_scope, base)             \
     X(struct tide_scope, tag) X(struct tide_scope, outer_saved) X(struct tide_scope, plan)         \
@@ -65,11 +65,8 @@ extern const tide_runtime tide_runtime_general;
  * stager if and only if both were built from the same layout. */
 static inline uint64_t tide_compiled_layout(void)
 {
-    static const uint32_t facts[] = {7, /* of the protocol above */
-                                     sizeof(tide_slot),
-                                     sizeof(tide_shelf),
-                                     sizeof(tide_entry),
-                                     TIDE_SCOPE_SAVED,
+    static const uint32_t facts[] = {8, /* of the protocol above */
+                                     sizeof(tide_slot), sizeof(tide_shelf), TIDE_SCOPE_SAVED,
 #define TIDE_X(structure, field) offsetof(structure, field), sizeof(((structure *)0)->field),
                                      TIDE_COMPILED_LAYOUT(TIDE_X)
 #undef TIDE_X

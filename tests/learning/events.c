@@ -152,8 +152,7 @@ static void giving_up_is_told_with_the_reason(void **state)
             settle();
     }
     unsigned at = next_told(0, TIDE_EVENT_GAVE_UP);
-    assert_string_equal(told.all[at].reason,
-                        "more different types or shapes than are worth testing for");
+    assert_string_equal(told.all[at].reason, "more different types than are worth testing for");
     assert_int_equal(told.all[at].tier, TIDE_TIER_FULL);
 }
 

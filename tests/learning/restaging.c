@@ -126,9 +126,11 @@ static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
     quicken();
     set("plans_max", 5);
     set("misses", 1e9); /* the reason shall be the last word */
-    use u = use_of("58: ever new", TIDE_KIND_ARRAY, learning_pool, 1, TIDE_F64);
-    for (int64_t n = 1; n < 40; n++) {
-        u.shape[0] = n;
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
+    use u = use_of("58: ever new", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_F64);
+    for (unsigned n = 0; n < 36; n++) {
+        u.types[0] = types[n / 6];
+        u.types[1] = types[n % 6];
         for (unsigned i = 0; i < 4; i++) {
             use_times(&u, 12);
             settle();

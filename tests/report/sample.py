@@ -49,9 +49,8 @@ def site(number, spec, share, seconds, hostile, rng):
             "compile_ns": 31e6 * sum(share >= s and t == "compiled" for s, t in spans), "saved_ns": uses * 3.0 if tier == "compiled" else 0.0,
             "trial": {"uses": 0, "ns": 0.0, "code_ns": 0.0, "error_ns": 0.0}, "use_ns": round(use, 2), "use_measured": True, "use_bytes": 1000.5 * number,
             "rivals": [{"tier": "full", "ns": ns[0], "measured": True}] + ([{"tier": "compiled", "ns": ns[2], "measured": False}] if ns[2] else []),
-            **({"shapes": [[64, 3]]} if kind == "array" and tier == "compiled" else {}),
             "reason": {"trial_won": "compiled code won its trial", "backing_off": "left alone for a while after a failure",
-                       "decided": "observed: these types or shapes recur"}[code], "reason_code": code}
+                       "decided": "observed: these types recur"}[code], "reason_code": code}
 
 
 def pools(share, seconds, hostile, rng):
@@ -97,7 +96,7 @@ def events(steps, hostile):
                 told.append((share - .03, "staged", "table", "sent to the stager"))
                 told.append((share, "published", tier, "compiled code won its trial"))
             elif tier == "table":
-                told.append((share, "published", tier, "observed: these types or shapes recur"))
+                told.append((share, "published", tier, "observed: these types recur"))
             else:
                 told.append((share, "missed", tier, "its guards failed often; observed again"))
         if spec[0] == "parse_row":

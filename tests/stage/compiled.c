@@ -33,35 +33,30 @@ static test_plan plans[16][MIXES], general_plans[16];
 
 /* ---- the sites ---- */
 
+/* Before the acquires stand scopes and frames; FIVE has more types than are compiled: it has a table. */
+enum { ACQUIRE = 7, ARRAY = 9, FIVE = 10 };
+
 static void make_specs(void)
 {
-    tide_spec many = spec_of(TIDE_KIND_SCOPE, "many", false, 0);
-    for (tide_type t = 1; t <= 16; t++)
-        many.items[many.item_count++] = (tide_spec_item){.type = t, .name = "t"};
-    tide_spec five = many;
-    five.item_count = 5;
-    strcpy(five.stem, "five");
     const tide_spec all[] = {
         spec_of(TIDE_KIND_SCOPE, "one", false, 3, 0),
         spec_of(TIDE_KIND_SCOPE, "two", false, 3, 7, 0),
         spec_of(TIDE_KIND_SCOPE, "three", false, 1, 3, 20, 0),
         spec_of(TIDE_KIND_SCOPE, "four", true, 2, 3, 7, 16, 0),
-        five,
-        many,
         spec_of(TIDE_KIND_FRAME, "frame1", false, 3, 0),
         spec_of(TIDE_KIND_FRAME, "frame4", true, 3, 7, 3, 7, 0),
         spec_of(TIDE_KIND_FRAME, "frame8", false, 9, 2, 9, 2, 9, 1, 5, 2, 0),
         spec_of(TIDE_KIND_ACQUIRE, "acquire1", false, 3, 0),
         spec_of(TIDE_KIND_ACQUIRE, "acquire4", true, 7, 3, 20, 2, 0),
         spec_of(TIDE_KIND_ARRAY, "array", true, 0),
+        spec_of(TIDE_KIND_SCOPE, "five", false, 1, 2, 3, 4, 5, 0),
     };
     spec_count = sizeof all / sizeof *all;
     memcpy(specs, all, sizeof all);
-    tide_spec *array = &specs[spec_count - 1];
-    spec_add_array(array, TIDE_F64, 2, 3, 4);
-    spec_add_array(array, TIDE_I32, 3, 2, 2, 5);
-    spec_add_array(array, TIDE_F64, 2, 6, 4);
-    spec_add_array(array, TIDE_F64, 1, 9);
+    tide_spec *array = &specs[ARRAY];
+    spec_add_array(array, TIDE_F64, 2);
+    spec_add_array(array, TIDE_I32, 3);
+    spec_add_array(array, TIDE_F64, 1);
     spec_add_array(array, TIDE_F64, 0);
 }
 
@@ -83,11 +78,11 @@ static int set_up(void **state)
         assert_int_not_equal(tide_type_register(name, 24, 8), TIDE_NO_TYPE);
     }
     make_specs();
-    object = compile_specs(specs, spec_count);
+    object = compile_specs(specs, FIVE);
     for (uint32_t s = 0; s < spec_count; s++) {
         plan_of(&general_plans[s], &specs[s], NULL);
         for (int mix = 0; mix < MIXES; mix++)
-            plan_of(&plans[s][mix], &specs[s], object);
+            plan_of(&plans[s][mix], &specs[s], s != FIVE ? object : NULL);
         plans[s][1].plan.leave = general_plans[s].plan.leave;
         if (specs[s].kind == TIDE_KIND_SCOPE || specs[s].kind == TIDE_KIND_FRAME)
             plans[s][2].plan.enter = general_plans[s].plan.enter;
@@ -219,7 +214,8 @@ static void enter_frame(program *p, uint32_t spec, uint32_t mix)
 
 static void enter(program *p)
 {
-    uint32_t spec = draw(p, 9), mix = draw(p, MIXES);
+    uint32_t spec = draw(p, ACQUIRE + 1), mix = draw(p, MIXES);
+    spec = spec == ACQUIRE ? FIVE : spec;
     if (p->depth == DEPTH)
         return;
     if (specs[spec].kind == TIDE_KIND_FRAME)
@@ -250,7 +246,7 @@ static void leave(program *p, uint32_t levels)
 static void acquire(program *p)
 {
     tide_type type = 1 + draw(p, TYPES);
-    uint32_t spec = 9 + draw(p, 2);
+    uint32_t spec = ACQUIRE + draw(p, 2);
     size_t n = draw(p, 30) == 0 ? draw(p, 20000) : draw(p, 100);
     if (type == TIDE_BIT)
         return;
@@ -266,18 +262,17 @@ static void acquire(program *p)
 
 static void acquire_array(program *p)
 {
-    const tide_spec *spec = &specs[11];
+    const tide_spec *spec = &specs[ARRAY];
     const tide_spec_item *item = &spec->items[draw(p, spec->item_count)];
-    int64_t shape[TIDE_NDIM_MAX];
+    int64_t shape[TIDE_NDIM_MAX] = {3, 4, 5};
     tide_type type = item->type;
-    memcpy(shape, item->shape, sizeof shape);
     if (draw(p, 6) == 0)
         shape[draw(p, 3)] = draw(p, 9);
     if (draw(p, 9) == 0)
         type = TIDE_F32;
     for (int i = 0; i < 2; i++) {
         tide_pool *pool = p->sides[i].pool;
-        const tide_plan *plan = plan_at(&p->sides[i], 11, 0);
+        const tide_plan *plan = plan_at(&p->sides[i], ARRAY, 0);
         tide_array *got = plan->array(pool, type, item->ndim, shape, plan, &site);
         assert_non_null(got);
         assert_int_equal(got->tensor.ndim, item->ndim);

@@ -17,7 +17,7 @@ static int write_spec(void **state)
         spec_of(TIDE_KIND_ARRAY, "an_array", false, 0),
     };
     (void)state;
-    spec_add_array(&specs[1], 5, 2, 100, 200);
+    spec_add_array(&specs[1], 5, 2);
     size_t used = tide_spec_write_head(text, sizeof text);
     for (int i = 0; i < 2; i++)
         used += tide_spec_write(&specs[i], text + used, sizeof text - used);
@@ -44,14 +44,10 @@ static void expect_said(const char *text)
         fail_msg("'%s' is not in:\n%s", text, said);
 }
 
-static void test_words_and_c(void **state)
+static void test_c(void **state)
 {
     (void)state;
     assert_int_equal(run("--explain", path, NULL, NULL), 0);
-    expect_said("a_scope: a scope that saves the shelves of");
-    expect_said("counted, with a locked add");
-    expect_said("an_array: an acquire of arrays that knows");
-    expect_said("[100 x 200]");
     expect_said("a_scope_enter (struct tide_scope * scope, struct tide_pool * pool");
     expect_said("pool->log_top");
     expect_said("an_array_array (");
@@ -136,12 +132,9 @@ static void test_bad_files(void **state)
 int main(int count, char **args)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_and_c),
-        cmocka_unit_test(test_machine_code),
-        cmocka_unit_test(test_compile),
-        cmocka_unit_test(test_compile_where_children_are_ignored),
-        cmocka_unit_test(test_version),
-        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_c),         cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_compile),   cmocka_unit_test(test_compile_where_children_are_ignored),
+        cmocka_unit_test(test_version),   cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_bad_files),
     };
     if (count != 2)

@@ -32,16 +32,10 @@ tide_spec spec_of(tide_kind kind, const char *stem, int count, ...)
     return spec;
 }
 
-void spec_add_array(tide_spec *spec, tide_type type, int ndim, ...)
+void spec_add_array(tide_spec *spec, tide_type type, int ndim)
 {
-    va_list args;
     add(spec, type);
-    tide_spec_item *item = &spec->items[spec->item_count - 1];
-    item->ndim = ndim;
-    va_start(args, ndim);
-    for (int d = 0; d < ndim; d++)
-        item->shape[d] = va_arg(args, int);
-    va_end(args);
+    spec->items[spec->item_count - 1].ndim = ndim;
 }
 
 /* ---- files and programs ---- */

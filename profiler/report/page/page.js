@@ -422,13 +422,12 @@
   const text = (title, key, options = {}) => ({ title, key, ...options });
   const figure = (title, key, format) => ({ title, key: (row) => number(key(row)), show: (row) => format(key(row)), number: true });
 
-  const typed = (s) => s.types.map((t, i) => (s.shapes[i] && s.shapes[i].length ? `${t} ${s.shapes[i].join("×")}` : t)).join(", ");
   const shareOf = (s) => (data.cpu_ms > 0 ? s.uses * s.use_ns / (data.cpu_ms * 1e6) : 0);
   const siteColumns = [
     text("Site", (s) => s.name, { long: true, show: (s) => make("div", {}, make("a", { href: "#band-" + s.id, class: "mono" }, s.name || "?"),
       make("small", { class: "quiet" }, [s.kind, place(s)].filter(Boolean).join(" · "))) }),
     text("Plan", (s) => s.tier, { show: (s) => make("div", {}, tierBadge(s.tier), s.pinned ? make("small", { class: "quiet" }, "pinned") : null) }),
-    text("Types and shapes", typed, { long: true }), figure("Uses", (s) => s.uses, (n) => count(n)),
+    text("Types", (s) => s.types.join(", "), { long: true }), figure("Uses", (s) => s.uses, (n) => count(n)),
     figure("Uses/s", (s) => 1000 * s.uses / Math.max(data.duration_ms, 1), count),
     { title: "One use", key: (s) => number(s.use_ns), show: useText, number: true }, figure("Processor", shareOf, percent),
     figure("Misses", (s) => s.misses, count), text("Why it runs that", (s) => s.reason, { long: true }),
