@@ -37,21 +37,6 @@ static struct {
 
 static bool request_waits; /* in this round some plan found no room in the batch */
 
-/* ---- a rest ----------------------------------------------------------------------------- */
-
-static uint64_t request_rest, request_rest_until; /* rounds */
-
-/* Where nothing can be compiled, not every site shall have to find that out: nothing is ordered for
- * some rounds, twice as many after each batch that fails. */
-static void request_note_result(bool good, uint64_t round)
-{
-    enum { FIRST_REST = 4 };
-    uint64_t most = tide_constant_whole(TIDE_CONSTANT_back_off_max);
-    request_rest = good ? 0 : request_rest == 0 ? FIRST_REST : 2 * request_rest;
-    request_rest = request_rest < most ? request_rest : most;
-    request_rest_until = round + request_rest;
-}
-
 /* ---- gathering -------------------------------------------------------------------------- */
 
 /* The plan that the site wants as code now; NULL: none. While it is pinned its code could not even
@@ -65,18 +50,16 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
 }
 
-static void request_weigh(const tide_site *site, uint64_t round)
+/* Each pool counts for itself: where pools are many, they are not asked in every round. */
+static void request_weigh(tide_learner *learner, uint64_t round)
 {
     enum { POOLS_AT_ONCE = 128 }; /* whose counts are read for a site in a round, on the average */
-    tide_learner *learner = site->record->learner;
-    tide_learned *plan = request_wanted(site, round);
-    if (plan == NULL || round < learner->weigh_round)
+    if (round < learner->weigh_round)
         return;
     uint64_t every = tide_pools_count() / POOLS_AT_ONCE + 1;
     bool first = learner->weigh_round == 0; /* sites that came together part */
     learner->weigh_round = round + (first ? learner->number % every : every);
     tide_pays_count(learner);
-    tide_pays_offer(plan);
 }
 
 static bool request_is_first(uint64_t form)
@@ -112,10 +95,8 @@ static void request_add(tide_learner *learner, tide_learned *plan, uint64_t form
 /* A plan whose code is not there yet, and pays. */
 static void request_order(tide_learner *learner, tide_learned *plan, uint64_t form, uint64_t round)
 {
-    if (round < request_rest_until || tide_code_full())
-        tide_force_failed(
-            learner, learner->in_force, round,
-            round < request_rest_until ? TIDE_REASON_backing_off : TIDE_REASON_code_full, "");
+    if (tide_code_full())
+        tide_force_failed(learner, learner->in_force, round, TIDE_REASON_code_full, "");
     else if (!batch.sent && batch.count < (uint32_t)tide_constant_get(TIDE_CONSTANT_batch_max))
         request_add(learner, plan, form);
     else
@@ -128,9 +109,10 @@ static void request_gather(tide_site *site, uint64_t round)
     tide_learned *plan = request_wanted(site, round);
     if (plan == NULL)
         return;
+    request_weigh(learner, round);
     uint64_t form = tide_learned_form(plan);
     const tide_code *known = tide_code_known(form);
-    if (!learner->at_once && !(known != NULL ? tide_pays_trial(plan) : tide_pays_together(plan))) {
+    if (!learner->at_once && !(known != NULL ? tide_pays_trial(plan) : tide_pays_compile(plan))) {
         learner->reason = TIDE_REASON_unpaid;
     } else if (known == NULL) {
         request_order(learner, plan, form, round);
@@ -145,9 +127,6 @@ void tide_compile_request_gather(uint64_t round)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
-    tide_pays_begin();
-    for (size_t i = 0; i < count; i++)
-        request_weigh(sites[i], round);
     for (size_t i = 0; i < count; i++)
         request_gather(sites[i], round);
 }
@@ -246,7 +225,6 @@ static void request_end(tide_stager_answer *answer, uint64_t round)
         [TIDE_STAGER_REFUSED] = TIDE_REASON_stager_refused,
     };
     tide_reason why = reasons[answer->result];
-    request_note_result(why == TIDE_REASON_none, round);
     if (answer->spent_us != 0)
         tide_pays_spent(batch.forms, (double)answer->spent_us * 1e3);
     if (why == TIDE_REASON_none)

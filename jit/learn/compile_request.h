@@ -6,9 +6,8 @@
 
 #include "jit/learn/learner.h"
 
-/* Each site that wants code is weighed, so that those that are compiled together share what that
- * costs. Plans for which code is there get it; those that pay and that nothing forbids are taken note
- * of. Registry locked. */
+/* Plans for which code is there get it; those that pay and that nothing forbids are taken note of.
+ * Registry locked. */
 void tide_compile_request_gather(uint64_t round);
 
 /* Sends what was gathered, takes the answer to it, waiting at most so long, loads what that names,

@@ -18,17 +18,6 @@ enum {
 
 /* ---- leaving alone ---------------------------------------------------------------------- */
 
-/* Up to a quarter more: sites that failed together shall not come back together. */
-uint64_t tide_force_jitter(uint64_t rounds)
-{
-    static uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* guarded by the registry */
-    tide_assert(state != 0);                              /* it would stay so */
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return rounds + state % (rounds / 4 + 1);
-}
-
 /* Leaves a plan alone, twice as long as the last time, up to a limit; never for good. */
 static void force_leave_alone(tide_learned *plan, uint64_t round)
 {
@@ -36,7 +25,7 @@ static void force_leave_alone(tide_learned *plan, uint64_t round)
     plan->back_off = plan->back_off == 0 ? FIRST_BACK_OFF : plan->back_off * 2;
     if (plan->back_off > most)
         plan->back_off = most;
-    plan->retry_round = round + tide_force_jitter(plan->back_off);
+    plan->retry_round = round + plan->back_off;
     tide_assert(plan->back_off <= most && plan->retry_round > round);
 }
 

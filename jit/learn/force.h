@@ -31,8 +31,4 @@ void tide_force_loaded(tide_learner *learner, uint32_t number, uint64_t round);
 void tide_force_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
                        const char *detail);
 
-/* So many rounds and up to a quarter more: sites that failed together shall not come back
- * together. */
-uint64_t tide_force_jitter(uint64_t rounds);
-
 #endif

@@ -114,7 +114,7 @@ static void misses_alarm(const tide_plan *of, const tide_items *touched, uint64_
     misses_note(learner, misses_now(learner), round);
     tide_misses_be_patient(learner, !lasted);
     if (known == TIDE_NO_PLAN) {
-        tide_watch_open_window(learner, round, true);
+        tide_watch_open_window(learner, true);
         return;
     }
     tide_count(reused);

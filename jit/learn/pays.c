@@ -40,13 +40,12 @@ static double pays_scale = 1; /* what batches were measured to cost, to the mode
 static double pays_modelled(uint32_t sites)
 {
     tide_assert(sites > 0);
-    uint32_t most = (uint32_t)tide_constant_get(TIDE_CONSTANT_batch_max);
-    return (sites + most - 1) / most * pays_batch_ns + sites * pays_site_ns;
+    return pays_batch_ns + sites * pays_site_ns;
 }
 
-double tide_pays_cost(uint32_t sites)
+double tide_pays_cost(void)
 {
-    return pays_scale * pays_modelled(sites);
+    return pays_scale * pays_modelled(1);
 }
 
 void tide_pays_spent(uint32_t sites, double ns)
@@ -159,53 +158,17 @@ double tide_pays_lost(const tide_learned *plan)
 
 /* ---- the decision ----------------------------------------------------------------------- */
 
-/* Of the round. */
-static struct {
-    uint32_t sites; /* whose part of the cost is covered */
-    double lost;    /* by those                          */
-} pays_offered;
-
-/* Has it lost what a site costs beyond its batch? */
-static bool pays_for_itself(const tide_learned *plan, double factor)
-{
-    return tide_pays_lost(plan) >= factor * (tide_pays_cost(2) - tide_pays_cost(1));
-}
-
 static double pays_factor(void)
 {
     return tide_setting_get(TIDE_SETTING_break_even);
 }
 
-bool tide_pays_alone(const tide_learned *plan)
+bool tide_pays_compile(const tide_learned *plan)
 {
-    return tide_pays_lost(plan) >= pays_factor() * tide_pays_cost(1);
+    return tide_pays_lost(plan) >= pays_factor() * tide_pays_cost();
 }
 
 bool tide_pays_trial(const tide_learned *plan)
 {
     return tide_pays_lost(plan) >= pays_factor() * pays_trial_ns;
-}
-
-void tide_pays_begin(void)
-{
-    pays_offered.sites = 0;
-    pays_offered.lost = 0;
-}
-
-void tide_pays_offer(const tide_learned *plan)
-{
-    if (!pays_for_itself(plan, pays_factor()))
-        return;
-    pays_offered.sites++;
-    pays_offered.lost += tide_pays_lost(plan);
-    tide_assert(pays_offered.sites != 0);
-}
-
-/* More sites than one batch has room for may not pay together, though some of them do alone. */
-bool tide_pays_together(const tide_learned *plan)
-{
-    double factor = pays_factor();
-    return tide_pays_alone(plan) ||
-           (pays_offered.sites != 0 && pays_for_itself(plan, factor) &&
-            pays_offered.lost >= factor * tide_pays_cost(pays_offered.sites));
 }

@@ -4,7 +4,7 @@
  * A site that runs without code loses a little at each use. Code is ordered once it has lost as
  * much as a compile costs: whatever the program does next, that is at most twice what the best
  * choice would have cost (the classic argument of renting and buying; Karlin, Manasse, Rudolph and
- * Sleator, 1988). Sites are compiled in batches, which share what a batch costs in itself.
+ * Sleator, 1988). Sites that come to this in one round are compiled together.
  *
  * Uses are those that the pools have counted (tide_site_uses). What a plan has lost is used up by a
  * compile of it, also by one that fails; an order that no stager worked on gives it back. The gain of
@@ -20,21 +20,15 @@
  * below but tide_pays_spent. */
 void tide_pays_count(tide_learner *learner);
 
-/* Nanoseconds that code for the plan would have saved so far, and that a compile of so many sites
- * together costs. */
+/* Nanoseconds that code for the plan would have saved so far, and that a compile of one site costs. */
 double tide_pays_lost(const tide_learned *plan);
-double tide_pays_cost(uint32_t sites);
+double tide_pays_cost(void);
 
 /* Would code pay for this site, compiled alone? */
-bool tide_pays_alone(const tide_learned *plan);
+bool tide_pays_compile(const tide_learned *plan);
 
 /* Would it, where another site has the code already, so that all it costs is a trial? */
 bool tide_pays_trial(const tide_learned *plan);
-
-/* For a round, which compiles sites together: offers one after the other, then asks for each. */
-void tide_pays_begin(void);
-void tide_pays_offer(const tide_learned *plan);
-bool tide_pays_together(const tide_learned *plan);
 
 /* What a use takes by the tier in force, and by others for the types of `plan` (NULL: nothing is
  * known of the site's types, so there are none): `use_ns` and `rivals`. As a trial has measured it;

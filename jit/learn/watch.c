@@ -24,7 +24,7 @@ static void watch_end_trial(tide_learner *learner)
         tide_trial_end(learner, plan);
 }
 
-void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misses)
+void tide_watch_open_window(tide_learner *learner, bool by_misses)
 {
     tide_site *site = learner->site;
     watch_end_trial(learner); /* an observing plan must not wrap the trial's */
@@ -34,7 +34,7 @@ void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misse
     learner->fresh = by_misses;
     tide_assert(!learner->window);
     learner->window = true;
-    learner->window_round = by_misses ? 0 : round; /* 0: between rounds, from the next one on */
+    learner->window_round = 0; /* from the next round on */
     tide_site_publish(learner->site);
 }
 
@@ -102,8 +102,7 @@ static void watch_take_window(tide_learner *learner, uint64_t round)
     }
     tide_assert(learner->windows != 0 && !tide_window_open(learner->site));
     learner->fresh = false;
-    learner->next_window =
-        round + (first ? 1 : tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every)));
+    learner->next_window = round + (first ? 1 : tide_constant_whole(TIDE_CONSTANT_window_every));
     tide_misses_listen(learner);
 }
 
@@ -150,8 +149,7 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
     learner->prior = true;
     tide_force_decide(learner, round, TIDE_REASON_profile_loaded);
     if (tide_learner_plan_in_force(learner) != NULL)
-        learner->next_window =
-            round + tide_force_jitter(tide_constant_whole(TIDE_CONSTANT_window_every));
+        learner->next_window = round + tide_constant_whole(TIDE_CONSTANT_window_every);
 }
 
 /* Takes up again what failed and was left alone for long enough, and what came while a
@@ -172,7 +170,7 @@ static void watch_observe(tide_learner *learner, uint64_t round)
 {
     const tide_learned *plan = tide_learner_plan_in_force(learner);
     if (tide_site_arrived(learner->site) && !learner->window && round >= learner->next_window)
-        tide_watch_open_window(learner, round, false);
+        tide_watch_open_window(learner, false);
     else if (!learner->window && plan != NULL && !tide_learned_armed(plan))
         tide_misses_listen(learner);
 }
@@ -229,7 +227,7 @@ void tide_watch_leave(tide_site *site, uint64_t round)
         tide_watch(site, round); /* a full window, which nobody has taken */
     if (learner != NULL && tide_site_arrived(site) && !site->record->pinned && !learner->window &&
         (!tide_site_declared(site->record) || watch_waits_to_pay(learner)))
-        tide_watch_open_window(learner, round, false);
+        tide_watch_open_window(learner, false);
 }
 
 /* Will the next round order its code, or put in force what has come? */
@@ -238,7 +236,7 @@ static bool watch_plan_pending(const tide_learner *learner, const tide_learned *
 {
     switch (plan->state) {
     case TIDE_CODE_WANTED:
-        return round >= plan->retry_round && (learner->at_once || tide_pays_alone(plan));
+        return round >= plan->retry_round && (learner->at_once || tide_pays_compile(plan));
     case TIDE_CODE_REQUESTED: return true;
     case TIDE_CODE_LOADED:
         return round >= plan->retry_round && tide_site_declared(learner->site->record);

@@ -12,7 +12,7 @@ void tide_watch(tide_site *site, uint64_t round);
 
 /* Opens a window; `by_misses`: a use opens it that the plan in force did not foresee, and what was
  * seen before counts no more. Registry locked. */
-void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misses);
+void tide_watch_open_window(tide_learner *learner, bool by_misses);
 
 /* No rounds are done for a while: the site is observed unless nothing could come of that, so that
  * its next uses are noticed. Registry locked. */

@@ -101,34 +101,6 @@ static void a_declared_site_is_compiled_when_it_is_hot(void **state)
     assert_int_equal(learned().ordered, ordered + 1);
 }
 
-static void each_batch_costs(void **state)
-{
-    (void)state;
-    set("batch_max", 1);
-    assert_true(tide_pays_cost(2) > 1.99 * tide_pays_cost(1));
-    set("batch_max", 16);
-    assert_true(tide_pays_cost(16) < 16 * tide_pays_cost(1) / 3);
-}
-
-/* Two that would not pay alone do together, since they share what a batch costs. */
-static void sites_share_what_a_batch_costs(void **state)
-{
-    (void)state;
-    need_stager();
-    use a = use_of("pays: half", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_F32);
-    use b = use_of("pays: other half", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I64);
-    double alone = tide_pays_cost(1), both = tide_pays_cost(2);
-    assert_true(both > alone && both < 1.9 * alone);
-    uint64_t ordered = learned().ordered;
-    const uint64_t half = (uint64_t)(0.55 * both / 20); /* of what both cost: 20 ns a use */
-    window_and(&a, 0);
-    window_and(&a, half);
-    assert_int_equal(learned().ordered, ordered);
-    window_and(&b, 0);
-    window_and(&b, half);
-    assert_int_equal(learned().ordered, ordered + 2);
-}
-
 /* What the stager took of the processor takes the place of the model's figure. */
 static void a_compile_is_measured(void **state)
 {
@@ -136,12 +108,12 @@ static void a_compile_is_measured(void **state)
     need_stager();
     for (int i = 0; i < 20; i++)
         tide_pays_spent(1, 0); /* a compile that costs nothing: a tenth of the model is the least */
-    double cheap = tide_pays_cost(1);
+    double cheap = tide_pays_cost();
     use u = use_of("pays: measured", TIDE_KIND_FRAME, learning_pool, 2, TIDE_U8, TIDE_I32);
     set("break_even", 0);
     set("window_every", 100);
     until(&u, TIDE_TIER_COMPILED);
-    assert_true(tide_pays_cost(1) > cheap); /* for this one cost something */
+    assert_true(tide_pays_cost() > cheap); /* for this one cost something */
 }
 
 int main(void)
@@ -152,9 +124,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_hot_site_is_compiled_once_it_has_lost_what_that_costs,
                                         pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_declared_site_is_compiled_when_it_is_hot, pays_setup,
-                                        learning_teardown),
-        cmocka_unit_test_setup_teardown(each_batch_costs, pays_setup, learning_teardown),
-        cmocka_unit_test_setup_teardown(sites_share_what_a_batch_costs, pays_setup,
                                         learning_teardown),
         cmocka_unit_test_setup_teardown(a_compile_is_measured, pays_setup, learning_teardown),
     };

@@ -41,7 +41,7 @@ def site(number, spec, share, seconds, hostile, rng):
     if hostile:
         name, file = EVIL[number % len(EVIL)], EVIL[(number + 1) % len(EVIL)]
     use = ns[TIERS[tier]] * (1 + .05 * math.sin(seconds * 2 + number) + rng.uniform(-.02, .02))
-    code = "trial_won" if tier == "compiled" else "backing_off" if name == "parse_row" else "decided"
+    code = "trial_won" if tier == "compiled" else "compile_failed" if name == "parse_row" else "decided"
     return {"id": number, "name": name, "function": name, "file": file, "line": line, "kind": kind, "tier": tier,
             "pinned": False, "observed": False, "generation": 1 + sum(share >= s for s, _ in spans), "types": types,
             "uses": int(uses), "uses_counted": True, "samples": int(64 * since), "misses": int(uses * missed), "runs": 0,
@@ -49,7 +49,7 @@ def site(number, spec, share, seconds, hostile, rng):
             "compile_ns": 31e6 * sum(share >= s and t == "compiled" for s, t in spans), "saved_ns": uses * 3.0 if tier == "compiled" else 0.0,
             "trial": {"uses": 0, "ns": 0.0, "code_ns": 0.0, "error_ns": 0.0}, "use_ns": round(use, 2), "use_measured": True, "use_bytes": 1000.5 * number,
             "rivals": [{"tier": "full", "ns": ns[0], "measured": True}] + ([{"tier": "compiled", "ns": ns[2], "measured": False}] if ns[2] else []),
-            "reason": {"trial_won": "compiled code won its trial", "backing_off": "left alone for a while after a failure",
+            "reason": {"trial_won": "compiled code won its trial", "compile_failed": "the stager could not compile it",
                        "decided": "observed: these types recur"}[code], "reason_code": code}
 
 
@@ -100,7 +100,7 @@ def events(steps, hostile):
             else:
                 told.append((share, "missed", tier, "its guards failed often; observed again"))
         if spec[0] == "parse_row":
-            told.append((.4, "gave up", "full", "left alone for a while after a failure"))
+            told.append((.4, "gave up", "full", "the stager could not compile it"))
         for share, kind, tier, reason in told:
             found.append((int(9_000_000_000_000 + share * steps * 2e8), kind, i + 1, EVIL[i % len(EVIL)] if hostile else spec[0], tier, EVIL[0] if hostile else reason))
     for time, kind, site_id, name, tier, reason in sorted(found):
