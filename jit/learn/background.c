@@ -98,29 +98,10 @@ static void background_lower_thread(void)
         (void)setpriority(PRIO_PROCESS, 0, 0);
 }
 
-/* Is the main thread over, and no other one there? Then only this one keeps the process, and the
- * signals that shall end it wait, for it blocks them. */
-static bool background_is_alone(void)
-{
-    char line[512], state = 0;
-    long threads = 0;
-    FILE *file = fopen("/proc/self/stat", "re");
-    if (file == NULL)
-        return false;
-    const char *rest = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
-    fclose(file);
-    return rest != NULL &&
-           sscanf(rest, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
-                  &state, &threads) == 2 &&
-           state == 'Z' && threads == 2;
-}
-
 /* Is there nothing any more that the thread is for? Once it is gone the next use of a site must be
  * noticed by itself, so each is observed. */
 static bool background_may_end(tide_round_rest rest, double idle_ms)
 {
-    if (background_is_alone())
-        return true;
     return rest == TIDE_ROUND_IDLE && idle_ms >= tide_constant_get(TIDE_CONSTANT_background_idle) &&
            tide_round_leave();
 }

@@ -20,8 +20,7 @@
 typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then            */
     uint32_t plan;
-    bool first;  /* in its batch of this form, so that the spec is sent                */
-    double uses; /* of its plan without code, for which it was ordered                 */
+    bool first; /* in its batch of this form, so that the spec is sent                */
     uint64_t form;
     tide_spec spec;
     const tide_code *code; /* NULL: none came */
@@ -75,11 +74,8 @@ static void request_add(tide_learner *learner, tide_learned *plan, uint64_t form
     tide_assert(batch.count < TIDE_SPEC_SITES && !batch.sent);
     bool first = request_is_first(form);
     request *r = &batch.requests[batch.count++];
-    *r = (request){.learner = learner->number,
-                   .plan = learner->in_force,
-                   .first = first,
-                   .uses = plan->uses_without,
-                   .form = form};
+    *r = (request){
+        .learner = learner->number, .plan = learner->in_force, .first = first, .form = form};
     batch.forms += first;
     tide_learner_spec(learner, plan, &r->spec);
     plan->state = TIDE_CODE_REQUESTED;
@@ -205,8 +201,6 @@ static void request_install(const request *r, tide_reason why, const tide_stager
         tide_force_loaded(learner, r->plan, round);
         return;
     }
-    if (answer->result > TIDE_STAGER_TRIED) /* what it has lost is still to be made good */
-        plan->uses_without += r->uses;
     tide_count(failed);
     tide_force_failed(learner, r->plan, round,
                       why != TIDE_REASON_none ? why : TIDE_REASON_load_failed, answer->error);

@@ -31,9 +31,7 @@
     X(runtime, acquire, acquire, ACQUIRE_FUNCTION)                                                 \
     X(runtime, acquire_slow, acquire_slow, ACQUIRE_FUNCTION)                                       \
     X(runtime, array, array, ARRAY_FUNCTION) X(runtime, array_slow, array_slow, ARRAY_FUNCTION)
-/* clang-format on */
 
-/* clang-format off */
 #define STAGE_STRUCTS(X) \
     X(slot, SLOT) X(shelf, SHELF) X(pool, POOL) X(plan_counts, COUNTS)                             \
     X(plan, PLAN) X(scope, SCOPE) X(array, ARRAY) X(runtime, RUNTIME)
@@ -51,9 +49,7 @@
       {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                                               \
     X(ARRAY, STAGE_ARRAY, {STAGE_POOL, "pool"}, {STAGE_TYPE, "type"}, {STAGE_RANK, "ndim"},        \
       {STAGE_EXTENTS, "shape"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})
-/* clang-format on */
 
-/* clang-format off */
 typedef enum stage_type {
     STAGE_NOTHING,
     STAGE_POINTER,
@@ -75,9 +71,7 @@ typedef enum stage_type {
     STAGE_SAVED,
     STAGE_TYPE_COUNT
 } stage_type;
-/* clang-format on */
 
-/* clang-format off */
 typedef enum stage_field {
 #define STAGE_X(structure, field, place, type) STAGE_AT_##structure##_##field,
     STAGE_FIELDS(STAGE_X)

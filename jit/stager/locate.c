@@ -62,7 +62,6 @@ const tide_locate_environment *tide_locate_environment_get(void)
     locate_environment_read = true;
     const char *stager = secure_getenv("TIDEPOOL_STAGER");
     to->none = stager != NULL && strcmp(stager, "none") == 0;
-    to->verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
     locate_copy_list("PATH", to->path);
     locate_copy_list("LD_LIBRARY_PATH", to->libraries);
     locate_copy_absolute("TIDEPOOL_STAGER", to->stager, sizeof to->stager, !to->none);

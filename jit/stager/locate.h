@@ -16,8 +16,7 @@ typedef struct tide_locate_environment {
     char stager[TIDE_LOCATE_PATH];      /* TIDEPOOL_STAGER; absolute, as the next three */
     char keep_code[TIDE_LOCATE_FOLDER]; /* TIDEPOOL_KEEP_CODE */
     char runtime[TIDE_LOCATE_FOLDER], temporary[TIDE_LOCATE_FOLDER]; /* XDG_RUNTIME_DIR, TMPDIR */
-    bool none;    /* TIDEPOOL_STAGER=none: there is to be no stager */
-    bool verbose; /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
+    bool none; /* TIDEPOOL_STAGER=none: there is to be no stager */
 } tide_locate_environment;
 
 /* Reads the environment, the first time only: while other threads run, a program's setenv may free

@@ -21,23 +21,22 @@
  * another, the child closes as its first act. A group of its own, which a key on the terminal does
  * not reach; signals as of a fresh process. */
 static bool process_describe(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
-                             int socket, bool errors)
+                             int socket)
 {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     return posix_spawn_file_actions_adddup2(actions, socket, STDIN_FILENO) == 0 &&
            posix_spawn_file_actions_adddup2(actions, socket, STDOUT_FILENO) == 0 &&
-           (errors || posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null",
-                                                       O_WRONLY, 0) == 0) &&
+           posix_spawn_file_actions_addopen(actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) ==
+               0 &&
            posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                                     POSIX_SPAWN_SETSIGDEF) == 0 &&
            posix_spawnattr_setsigmask(attributes, &none) == 0 &&
            posix_spawnattr_setsigdefault(attributes, &all) == 0;
 }
 
-static int process_spawn(pid_t *pid, char *const *arguments, char *const *environment, int socket,
-                         bool errors)
+static int process_spawn(pid_t *pid, char *const *arguments, char *const *environment, int socket)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -45,7 +44,7 @@ static int process_spawn(pid_t *pid, char *const *arguments, char *const *enviro
         return ENOMEM;
     int failed = ENOMEM; /* for want of which only all this fails */
     if (posix_spawnattr_init(&attributes) == 0) {
-        if (process_describe(&actions, &attributes, socket, errors))
+        if (process_describe(&actions, &attributes, socket))
             failed = posix_spawn(pid, arguments[0], &actions, &attributes, arguments, environment);
         posix_spawnattr_destroy(&attributes);
     }
@@ -70,7 +69,7 @@ static int process_connect(int ends[2])
 }
 
 int tide_process_start(tide_process *process, const char *program, const char *directory,
-                       char *const *environment, bool errors)
+                       char *const *environment)
 {
     int ends[2];
     char *arguments[] = {(char *)program, "--serve", (char *)directory, NULL};
@@ -79,7 +78,7 @@ int tide_process_start(tide_process *process, const char *program, const char *d
     if (failed != 0)
         return failed;
     *process = (tide_process){.socket = ends[0]};
-    failed = process_spawn(&process->pid, arguments, environment, ends[1], errors);
+    failed = process_spawn(&process->pid, arguments, environment, ends[1]);
     close(ends[1]);
     if (failed != 0) {
         close(ends[0]);

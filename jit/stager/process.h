@@ -19,9 +19,9 @@ typedef struct tide_process {
 } tide_process;
 
 /* Starts `program --serve directory`; the socket is its standard input and output, and its errors go
- * where the program's go if `errors` says so, else nowhere. Zero or an error number. */
+ * nowhere. Zero or an error number. */
 int tide_process_start(tide_process *process, const char *program, const char *directory,
-                       char *const *environment, bool errors);
+                       char *const *environment);
 
 /* Sends as much as the system takes now; the bytes taken. That the child is gone is seen when
  * reading. */

@@ -156,20 +156,6 @@ static void stager_listen(void)
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-/* Is it the program that a start failed for? Else another start may go well. */
-static tide_stager_result stager_result_of_start(int number)
-{
-    switch (number) {
-    case EAGAIN:
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-    case ETXTBSY: return TIDE_STAGER_SHORT; /* the last: it is being installed anew */
-    default: return TIDE_STAGER_MISSING;
-    }
-}
-
 /* The environment is written anew: nothing of the program's own goes to the compiler, but for where
  * tools and libraries lie. */
 static int stager_start_in(const char *program, const char *directory)
@@ -181,7 +167,7 @@ static int stager_start_in(const char *program, const char *directory)
                            said->libraries[0] != '\0' ? (char *)said->libraries : NULL, NULL};
     snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
     stager_greeted = false;
-    return tide_process_start(&stager_child, program, directory, environment, said->verbose);
+    return tide_process_start(&stager_child, program, directory, environment);
 }
 
 /* The directory comes last: without a stager the program has no use for it. */
@@ -202,7 +188,7 @@ static tide_stager_result stager_start(char *error, size_t room)
     if (failed != 0) {
         snprintf(error, room, "the stager cannot be started: %.120s: %s", program,
                  strerror(failed));
-        return stager_result_of_start(failed);
+        return TIDE_STAGER_SHORT;
     }
     stager_started++;
     tide_assert(stager_child.pid > 1);

@@ -19,9 +19,8 @@ typedef enum tide_stager_result {
     TIDE_STAGER_LATE,    /* no answer within the deadline: it was killed               */
     TIDE_STAGER_DIED,    /* it went away with the request                              */
     TIDE_STAGER_GARBAGE, /* it answered something that is no answer: it was killed     */
-    TIDE_STAGER_TRIED = TIDE_STAGER_GARBAGE, /* up to here it has worked on the request */
-    TIDE_STAGER_MISSING, /* there is no stager program, or it cannot be executed       */
-    TIDE_STAGER_SHORT,   /* processes, descriptors or memory are short just now        */
+    TIDE_STAGER_MISSING, /* there is no stager program                                 */
+    TIDE_STAGER_SHORT,   /* it could not be started, or memory is short                */
     TIDE_STAGER_REFUSED  /* raised privileges, or there is no private directory        */
 } tide_stager_result;
 

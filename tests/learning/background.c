@@ -325,7 +325,6 @@ static _Noreturn void leave_to_a_thread(void)
     pthread_t thread;
     set("background", 1);
     set("background_period", 1);
-    set("background_idle", 1e9);
     pthread_create(&thread, NULL, use_a_while, NULL);
     pthread_detach(thread);
     pthread_exit(NULL);
