@@ -132,20 +132,14 @@ static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *
     return plan;
 }
 
-/* Room for one plan more. */
+/* Room for one plan more: they are few. */
 static bool learner_reserve(tide_learner *learner)
 {
-    tide_assert(learner->plan_count <= learner->plan_room);
-    if (learner->plan_count < learner->plan_room)
-        return true;
-    uint32_t room = learner->plan_room == 0 ? 4 : learner->plan_room * 2;
-    tide_learned **plans = tide_os_resize(learner->plans, room * sizeof(tide_learned *));
-    if (plans == NULL)
-        return false;
-    learner->plans = plans;
-    learner->plan_room = room;
-    tide_assert(learner->plan_count < learner->plan_room);
-    return true;
+    size_t bytes = (learner->plan_count + 1) * sizeof(tide_learned *);
+    tide_learned **plans = tide_os_resize(learner->plans, bytes);
+    if (plans != NULL)
+        learner->plans = plans;
+    return plans != NULL;
 }
 
 tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number,

@@ -87,7 +87,7 @@ struct tide_learner {
     uint64_t number;               /* no other learner ever had it */
     tide_packed_profile *evidence; /* decayed                    */
     tide_learned **plans;
-    uint32_t plan_count, plan_room, in_force; /* TIDE_NO_PLAN: general */
+    uint32_t plan_count, in_force; /* TIDE_NO_PLAN: general */
 
     uint64_t windows;      /* taken so far                                       */
     bool window;           /* one was opened and has not been taken              */

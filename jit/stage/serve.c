@@ -2,7 +2,6 @@
 /* The compiler process as the library uses it: orders in, answers out. Lines, and texts of known
  * length:
  *
- *   we    hello VERSION              once
  *   host  order NUMBER BYTES, the bytes    a request (jit/spec/spec.h)
  *   we    ok MICROSECONDS            of the processor; the library is DIRECTORY/uNUMBER.so
  *     or  error one line of text
@@ -178,7 +177,6 @@ static void serve_become_ordinary(void)
 
 int stage_serve(const char *directory)
 {
-    char hello[80];
     serve_host.directory = directory;
     serve_become_ordinary();
     if (strlen(directory) > PATH_BYTES - 32 || setenv("TMPDIR", directory, 1) != 0 ||
@@ -187,8 +185,7 @@ int stage_serve(const char *directory)
         fprintf(stderr, "tidepool-stage: %s: %s\n", directory, strerror(errno));
         return 1;
     }
-    snprintf(hello, sizeof hello, "hello %s\n", stage_version());
-    result said = serve_say(hello);
+    result said = GO_ON;
     while (said == GO_ON)
         said = serve_one();
     if (said == NO_SENSE)

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -133,18 +132,14 @@ void *tide_code_load(const char *path, char *error, size_t room)
 
 /* ---- what is in them ---------------------------------------------------------------------- */
 
-static void *code_forms; /* a tree, by number */
-
-static int code_compare(const void *left, const void *right)
-{
-    uint64_t a = ((const tide_code *)left)->form, b = ((const tide_code *)right)->form;
-    return (a > b) - (a < b);
-}
+static tide_code *code_known; /* the newest first */
 
 const tide_code *tide_code_known(uint64_t form)
 {
-    tide_code *const *found = tfind(&(tide_code){.form = form}, &code_forms, code_compare);
-    return found != NULL ? *found : NULL;
+    const tide_code *code = code_known;
+    while (code != NULL && code->form != form)
+        code = code->next;
+    return code;
 }
 
 static void *code_symbol(void *object, const char *stem, const char *suffix)
@@ -158,15 +153,16 @@ static void *code_symbol(void *object, const char *stem, const char *suffix)
 const tide_code *tide_code_find(void *object, uint64_t form, const tide_spec *spec)
 {
     bool leaves = tide_kind_opens_level(spec->kind);
-    tide_code *made = tide_os_resize(NULL, sizeof *made);
+    const tide_code *known = tide_code_known(form);
+    tide_code *made = known == NULL ? tide_os_resize(NULL, sizeof *made) : NULL;
     if (made == NULL)
-        return NULL;
-    *made = (tide_code){form, code_symbol(object, spec->stem, tide_spec_suffix(spec->kind)),
-                        leaves ? code_symbol(object, spec->stem, "_leave") : NULL};
-    tide_code **kept = made->enter != NULL && (made->leave != NULL || !leaves)
-                           ? tsearch(made, &code_forms, code_compare)
-                           : NULL;
-    if (kept == NULL || *kept != made)
+        return known;
+    *made =
+        (tide_code){code_known, form, code_symbol(object, spec->stem, tide_spec_suffix(spec->kind)),
+                    leaves ? code_symbol(object, spec->stem, "_leave") : NULL};
+    if (made->enter == NULL || (made->leave == NULL && leaves)) {
         tide_os_free(made);
-    return kept != NULL ? *kept : NULL;
+        return NULL;
+    }
+    return code_known = made;
 }

@@ -23,6 +23,7 @@ void *tide_code_load(const char *path, char *error, size_t room);
 
 /* The functions of one form: what sites of one kind with the same items share. */
 typedef struct tide_code {
+    struct tide_code *next;
     uint64_t form;
     void *enter, *leave; /* `leave` NULL: uses of the kind open no level */
 } tide_code;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One child and one request. What is said over the socket:
  *
- *   child  hello VERSION        once
  *   we     order NUMBER BYTES   and so many bytes of specs (jit/spec/spec.h)
  *   child  ok MICROSECONDS      the code object lies in the directory as uNUMBER.so
  *      or  error TEXT           one line
@@ -30,7 +29,6 @@
 typedef enum request_state { REQUEST_NONE, REQUEST_SENT, REQUEST_ANSWERED } request_state;
 
 static tide_process stager_child = {.socket = -1};
-static bool stager_greeted; /* it has said hello */
 static uint64_t stager_started;
 static int64_t stager_since; /* ms: of the request, or of its answer */
 
@@ -116,19 +114,8 @@ static bool stager_hear_ok(const char *line)
     return true;
 }
 
-static bool stager_hear_greeting(const char *line)
-{
-    const char *name = stager_rest_of(line, "hello ");
-    if (name == NULL || !stager_is_printable(name))
-        return false;
-    stager_greeted = true;
-    return true;
-}
-
 static bool stager_hear(const char *line)
 {
-    if (!stager_greeted)
-        return stager_hear_greeting(line);
     if (stager_request.state != REQUEST_SENT || stager_request.sent < stager_request.bytes)
         return false;
     const char *error = stager_rest_of(line, "error ");
@@ -166,7 +153,6 @@ static int stager_start_in(const char *program, const char *directory)
                            temporary, "LANG=C",
                            said->libraries[0] != '\0' ? (char *)said->libraries : NULL, NULL};
     snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
-    stager_greeted = false;
     return tide_process_start(&stager_child, program, directory, environment);
 }
 

@@ -39,9 +39,6 @@ static void start_with(const char *path)
     service.to = fdopen(in[1], "w");
     service.from = fdopen(out[0], "r");
     assert_true(service.to != NULL && service.from != NULL);
-    assert_non_null(fgets(service.line, sizeof service.line, service.from));
-    assert_int_equal(strncmp(service.line, "hello ", 6), 0);
-    assert_null(strchr(service.line + 6, ' '));
 }
 
 static int start(void **state)
