@@ -39,10 +39,8 @@ enum {
 
 /* Guarded by the lock. */
 static struct {
-    pthread_t thread;
-    pid_t task; /* its number with the system                                       */
+    pid_t task; /* the thread's number with the system; 0: it has not begun         */
     bool running, stopping;
-    bool ended;   /* by itself: to be joined                                         */
     bool left;    /* ended for a fork                                                */
     bool wanted;  /* some window is full: the next round is due after one period     */
     bool needed;  /* something was found that it is for: it does not end now         */
@@ -145,8 +143,8 @@ static void *background_run(void *unused)
     background.task = gettid();
     while (!background.stopping && background_turn(&periods, &busy_ms))
         continue;
-    background.ended = !background.stopping;
-    background.running = background.stopping;
+    background.running = background.stopping = false;
+    pthread_cond_broadcast(&background_wake);
     tide_lock_let_go(&background_lock);
     return NULL;
 }
@@ -176,15 +174,6 @@ int tide_background_create_thread(pthread_t *thread, void *(*run)(void *))
 
 /* ---- starting and stopping -------------------------------------------------------------- */
 
-/* Locked. Of a thread that has ended by itself nothing is left but this. The last thread of a
- * process runs the handlers of exit, and may be that one. */
-static void background_bury(void)
-{
-    if (background.ended && !pthread_equal(background.thread, pthread_self()))
-        (void)pthread_join(background.thread, NULL);
-    background.ended = false;
-}
-
 /* Zero or an error number; ECANCELED: there is to be no thread in this process. */
 static int background_start(bool by_program)
 {
@@ -201,9 +190,9 @@ static int background_start(bool by_program)
     }
     background.wanted = true;
     if (!background.running && !background.refused) {
-        background_bury();
-        error = tide_background_create_thread(&background.thread, background_run);
-        background.running = error == 0;
+        pthread_t thread; /* which nobody joins: it says when it has ended */
+        error = tide_background_create_thread(&thread, background_run);
+        background.running = error == 0 && pthread_detach(thread) == 0;
     }
     tide_lock_let_go(&background_lock);
     return error;
@@ -222,7 +211,7 @@ tide_status tide_background_start(void)
                                   strerror(error));
 }
 
-/* The kernel has a thread for a moment longer than pthread_join waits: fork in Python counts it, and
+/* The thread is there for a moment after it has said that it ends: fork in Python counts it, and
  * unshare refuses. Should its number be another thread's by now, the look ends all the same. */
 static void background_wait_for_kernel(pid_t task)
 {
@@ -232,33 +221,26 @@ static void background_wait_for_kernel(pid_t task)
         (void)nanosleep(&nap, NULL);
 }
 
-/* Ends the thread. If another one is ending it, that is waited for, too. False: it has not ended
- * within so many milliseconds; 0: it is waited for without end. */
+/* Ends the thread. False: it has not ended within so many milliseconds; 0: it is waited for without
+ * end. */
 static bool background_end(double ms)
 {
-    struct timespec now;
-    tide_lock_take(&background_lock);
-    while (background.stopping && !tide_round_is_over())
-        tide_lock_wait(&background_lock, &background_wake);
-    bool ours = background.running && !background.stopping;
-    background.stopping |= ours;
-    background_bury();
-    pthread_cond_broadcast(&background_wake);
-    tide_lock_let_go(&background_lock);
-    if (!ours)
-        return true;
+    bool waits = true;
     tide_assert(!tide_lock_held_any());
-    clock_gettime(CLOCK_REALTIME, &now); /* the one clock of that call */
-    struct timespec until = tide_lock_time_after(now, ms + 1);
-    bool ended = ms == 0 ? pthread_join(background.thread, NULL) == 0
-                         : pthread_timedjoin_np(background.thread, NULL, &until) == 0;
     tide_lock_take(&background_lock);
-    if (ended)
-        background.running = background.stopping = false;
-    pid_t task = background.task; /* which it has noted before it ended */
+    struct timespec until = tide_lock_time_in(ms + 1);
+    background.stopping = background.running;
     pthread_cond_broadcast(&background_wake);
+    while (background.running && waits) {
+        if (ms != 0)
+            waits = tide_lock_wait_until(&background_lock, &background_wake, &until);
+        else
+            tide_lock_wait(&background_lock, &background_wake);
+    }
+    bool ended = !background.running;
+    pid_t task = background.task;
     tide_lock_let_go(&background_lock);
-    if (ended)
+    if (ended && task != 0)
         background_wait_for_kernel(task);
     return ended;
 }
@@ -344,7 +326,8 @@ static void background_come_back(void)
 
 static void background_in_child(void)
 {
-    background.running = background.stopping = background.wanted = background.ended = false;
+    background.running = background.stopping = background.wanted = false;
+    background.task = 0;
     tide_lock_make_condition(&background_wake);
 }
 
