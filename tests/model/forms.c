@@ -41,11 +41,17 @@ static void expect_tier(struct machine *machine, const tide_plan *plan, tide_tie
             again = machine_after(machine, frame, outcome);                      \
         }                                                                        \
     }
-/* Where nothing can be compiled the table stands in, if somebody wants that form by its name. */
+/* Where nothing can be compiled the table stands in, if somebody wants that form by its name. So it does
+ * for more types than code saves. */
 static tide_tier compiled_tier = TIDE_TIER_COMPILED;
 
+static tide_tier compiled_tier_of(uint32_t types)
+{
+    return types <= TIDE_SCOPE_SAVED ? compiled_tier : TIDE_TIER_TABLE;
+}
+
 #define IS_FULL(scope)      TIDE_TIER_FULL
-#define IS_COMPILED(scope)  compiled_tier
+#define IS_COMPILED(scope)  compiled_tier_of((scope).plan->type_count)
 #define IS_TABLE(scope)     TIDE_TIER_TABLE
 #define IS_ANY(scope)       (scope).plan->tier
 #define FULL_FORM(menu)     SITE_FORM(full, menu, IS_FULL)
@@ -285,7 +291,8 @@ static void prepare_compiled(void)
         require(tide_settle(60000) == TIDE_OK, "settle");
     require(tide_tune_set("learn", 0) == TIDE_OK, "learn");
     for (unsigned menu = 0; menu < MENU_COUNT; menu++)
-        require(tide_site_pin(found_sites[FORM_COMPILED][menu], compiled_tier) == TIDE_OK,
+        require(tide_site_pin(found_sites[FORM_COMPILED][menu],
+                              compiled_tier_of((uint32_t)model_menus[menu].count)) == TIDE_OK,
                 "a site was not compiled");
 }
 
