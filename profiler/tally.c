@@ -3,6 +3,7 @@
  * shard a thread counts in. */
 #include "profiler/tally.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "profiler/observe.h"
@@ -30,11 +31,21 @@ static bool tally_reserve(tide_tally *tally)
     return true;
 }
 
-/* Before a window opens there is room for its figures, in the first shard and for who reads them:
- * so whoever has no memory for more counts there, and whoever harvests needs none. */
+/* The first shard has figures before a window opens, so whoever has no memory for more counts there. */
+static bool tally_reserve_first(tide_shard *shard)
+{
+    if (tide_shard_has_figures(shard))
+        return true;
+    bool made = tide_shard_enter(shard);
+    if (made)
+        tide_shard_leave(shard);
+    return made;
+}
+
+/* There is room as well for who reads them, so whoever harvests needs no memory. */
 static tide_tally *tally_prepare(tide_tally *tally)
 {
-    return tally_reserve(tally) && tide_shard_make(&tally->shards[0]) ? tally : NULL;
+    return tally_reserve(tally) && tally_reserve_first(&tally->shards[0]) ? tally : NULL;
 }
 
 static void tally_drop_figures(tide_tally *tally)
@@ -98,14 +109,17 @@ static uint32_t tally_thread_number(void)
     return mine - 1;
 }
 
-/* At most one shard is closed at a time, so the second try nearly always succeeds; where there is
- * no memory for a shard's figures, the first one has some. */
+/* With memory one is free nearly always; where there is none, the first one has figures. */
 tide_shard *tide_tally_enter(tide_tally *tally)
 {
-    for (uint32_t i = tally_thread_number(), tries = 0; tries < TIDE_TALLY_SHARDS; i++, tries++) {
-        tide_shard *shard = &tally->shards[i % TIDE_TALLY_SHARDS];
+    enum { ROUNDS = 16 };
+    uint32_t mine = tally_thread_number();
+    for (uint32_t i = 0; i < ROUNDS * TIDE_TALLY_SHARDS; i++) {
+        tide_shard *shard = &tally->shards[(mine + i) % TIDE_TALLY_SHARDS];
         if (TIDE_LIKELY(tide_shard_enter(shard)))
             return shard;
+        if (i % TIDE_TALLY_SHARDS == TIDE_TALLY_SHARDS - 1)
+            (void)sched_yield();
     }
     return NULL;
 }
@@ -116,7 +130,7 @@ tide_shard *tide_tally_enter(tide_tally *tally)
 static bool tally_counted(const tide_tally *tally)
 {
     for (uint32_t i = 0; i < TIDE_TALLY_SHARDS; i++)
-        if (__atomic_load_n(&tally->shards[i].figures, __ATOMIC_RELAXED) != NULL)
+        if (tide_shard_has_figures(&tally->shards[i]))
             return true;
     return false;
 }

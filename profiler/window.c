@@ -38,15 +38,6 @@ void tide_window_end(tide_site *site)
     tide_site_publish(site);
 }
 
-/* While another thread counts a use, the types of that use may be seen now and the use itself the
- * next time. No type is shown with more uses than there were. */
-static void window_cap_types(tide_site_profile *profile)
-{
-    for (uint32_t i = 0; i < profile->type_count; i++)
-        if (profile->types[i].scopes > profile->scopes)
-            profile->types[i].scopes = profile->scopes;
-}
-
 /* Adds what was harvested to what was taken before. (Without memory the sum stays as it was: a
  * window less is told. Who takes this one has it.) */
 static void window_move_recent(tide_tally *tally)
@@ -75,5 +66,4 @@ void tide_window_take(tide_site *site, tide_site_profile *out)
         tide_assert(out->type_count <= TIDE_PROFILE_TYPES);
         window_move_recent(tally);
     }
-    window_cap_types(out);
 }

@@ -95,8 +95,8 @@ static uint64_t write_at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Figures that were taken during a use may be out of step by that use. They are put in step,
- * because the reader refuses figures that cannot be. */
+/* What was added up may be more than the reader takes. Of each figure it is then the most, and the rest
+ * is put in step. */
 static void write_type(tide_text_writer *w, const tide_profile_type *type, uint64_t uses)
 {
     uint64_t scopes = write_at_most(type->scopes, uses);
