@@ -63,12 +63,6 @@ static void delay(const scene *s, void *data)
         put(s->b.stream, data, BYTES, (uint8_t)i);
 }
 
-static unsigned waits(void)
-{
-    return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
-           fake_calls("cuCtxSynchronize");
-}
-
 /* ---- device memory --------------------------------------------------------------------------- */
 
 /* On one stream no event orders it, on two in turn one for each change; no host waits. */

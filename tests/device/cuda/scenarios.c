@@ -78,12 +78,6 @@ static void a_stream_of_another_device_is_refused(void **state)
     bench_end(&b);
 }
 
-static unsigned waits(void)
-{
-    return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
-           fake_calls("cuCtxSynchronize") + fake_calls("cuEventQuery");
-}
-
 static void with_a_declared_second_stream(uint32_t seed)
 {
     bench b = bench_start(seed);

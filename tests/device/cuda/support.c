@@ -123,6 +123,12 @@ unsigned unexpected(void)
     return __atomic_load_n(&mismatches, __ATOMIC_RELAXED);
 }
 
+unsigned waits(void)
+{
+    return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
+           fake_calls("cuCtxSynchronize");
+}
+
 void expect_capture_whole(void *stream)
 {
     void *graph = NULL;

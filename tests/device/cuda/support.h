@@ -50,6 +50,9 @@ void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes,
 #define expect_status(call, what) assert_int_equal(call, what)
 #define expect_said(words)        assert_non_null(strstr(tide_error_message(), words))
 
+/* Calls that make the host wait. */
+unsigned waits(void);
+
 /* Nothing has ended the capture of the stream; its graph goes. */
 void expect_capture_whole(void *stream);
 

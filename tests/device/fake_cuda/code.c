@@ -34,8 +34,6 @@ typedef struct code_launch {
 } code_launch;
 
 static struct {
-    unsigned architecture;
-    bool asked; /* the environment */
     char names[NAMES][NAME_BYTES];
     unsigned runs[NAMES];
 } code;
@@ -45,21 +43,10 @@ static function
 
 /* ---- what a test asks ----------------------------------------------------------------------- */
 
-void fake_architecture(unsigned architecture)
-{
-    fake_lock();
-    code.architecture = architecture;
-    code.asked = true;
-    fake_unlock();
-}
-
 int code_architecture(void)
 {
-    const char *named = code.asked ? NULL : getenv("FAKE_CUDA_ARCHITECTURE");
-    if (named != NULL)
-        code.architecture = (unsigned)strtoul(named, NULL, 10);
-    code.asked = true;
-    return (int)code.architecture;
+    const char *named = getenv("FAKE_CUDA_ARCHITECTURE");
+    return named != NULL ? (int)strtol(named, NULL, 10) : 0;
 }
 
 static unsigned *runs_of(const char *name)

@@ -370,16 +370,6 @@ unsigned fake_streams(void)
     return live;
 }
 
-uint64_t fake_reserved_bytes(void)
-{
-    fake_lock();
-    uint64_t bytes = 0;
-    for (int i = 0; i < POOLS; i++)
-        bytes += fake.pools[i].reserved;
-    fake_unlock();
-    return bytes;
-}
-
 void fake_limit(size_t bytes)
 {
     fake_lock();

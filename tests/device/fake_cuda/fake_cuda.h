@@ -53,9 +53,6 @@ void fake_lose(unsigned device);
 void fake_limit(size_t bytes);
 size_t fake_live_bytes(void);
 
-/* What memory pools keep of the devices' memory, in use or not. */
-uint64_t fake_reserved_bytes(void);
-
 /* What devices lack from now on. Where there are PEERS, work of a device may use another's memory only once
  * the pool that it came from gave access. */
 enum {
@@ -83,11 +80,8 @@ unsigned fake_pending(void);
  *
  * Modules of code for this processor are run; all memory of devices that they use is checked, each
  * byte they read or write takes part in the hazard check, and a fault loses the device and is told
- * by fake_violation. Cubins are refused. A test without this header sets FAKE_CUDA_ARCHITECTURE. */
-
-/* What the devices say they are: 90 for compute capability 9.0; 0, the default: 0.0, for which
- * nothing compiles. */
-void fake_architecture(unsigned architecture);
+ * by fake_violation. Cubins are refused. What the devices say they are the environment says:
+ * FAKE_CUDA_ARCHITECTURE, 90 for compute capability 9.0; without it 0.0, for which nothing compiles. */
 
 /* Runs of the kernels of this name since the last reset. */
 unsigned fake_kernel_runs(const char *name);

@@ -214,22 +214,6 @@ static void memory_in_two_hands_never_overlaps(void **unused)
 
 /* ---- checks and arrays ---------------------------------------------------------------------- */
 
-static void rewound_arrays_are_poisoned_at_check_level_1(void **unused)
-{
-    (void)unused;
-    tide_pool *pool =
-        tide_pool_create(&(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
-    assert_non_null(pool);
-    tide_mark mark = tide_checkpoint(pool);
-    uint32_t *kept = tide_zeros(pool, uint32_t, 100);
-    expect_ok(tide_rewind(pool, mark));
-    assert_ptr_equal(tide_acquire(pool, uint32_t, 100), kept);
-    expect_repeated(pool, kept, &(uint32_t){UINT32_MAX}, 4, 100);
-    expect_ok(tide_pool_reset(pool));
-    expect_status(tide_upload(pool, kept, &mark, 4), TIDE_ERROR_STALE);
-    expect_ok(tide_pool_destroy(pool));
-}
-
 static void arrays_have_headers_of_the_device(void **unused)
 {
     (void)unused;
@@ -253,7 +237,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_last_word_of_bits_is_clean),
         cmocka_unit_test(host_and_device_scopes_nest_apart),
         cmocka_unit_test(memory_in_two_hands_never_overlaps),
-        cmocka_unit_test(rewound_arrays_are_poisoned_at_check_level_1),
         cmocka_unit_test(arrays_have_headers_of_the_device),
     };
     return BED_MAIN("opencl pools", tests);
