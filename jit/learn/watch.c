@@ -16,6 +16,19 @@
 
 /* ---- windows ---------------------------------------------------------------------------- */
 
+/* When the next window of a settled site is due. Up to a quarter later than `window_every` says: else
+ * windows would keep step with a program that steps after each of its phases, and see one phase only. */
+static uint64_t watch_next_window(uint64_t round)
+{
+    static uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* guarded by the registry */
+    uint64_t rounds = tide_constant_whole(TIDE_CONSTANT_window_every);
+    tide_assert(state != 0); /* it would stay so */
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return round + rounds + state % (rounds / 4 + 1);
+}
+
 /* For now: it goes on later. */
 static void watch_end_trial(tide_learner *learner)
 {
@@ -102,7 +115,7 @@ static void watch_take_window(tide_learner *learner, uint64_t round)
     }
     tide_assert(learner->windows != 0 && !tide_window_open(learner->site));
     learner->fresh = false;
-    learner->next_window = round + (first ? 1 : tide_constant_whole(TIDE_CONSTANT_window_every));
+    learner->next_window = first ? round + 1 : watch_next_window(round);
     tide_misses_listen(learner);
 }
 
@@ -149,7 +162,7 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
     learner->prior = true;
     tide_force_decide(learner, round, TIDE_REASON_profile_loaded);
     if (tide_learner_plan_in_force(learner) != NULL)
-        learner->next_window = round + tide_constant_whole(TIDE_CONSTANT_window_every);
+        learner->next_window = watch_next_window(round);
 }
 
 /* Takes up again what failed and was left alone for long enough, and what came while a
