@@ -30,8 +30,5 @@ tide_status tide_lock_down(void)
     (void)tide_round_leave();
     tide_registry_lock(); /* who asks the system about a thread (runtime/pool/press.h) has done so */
     tide_registry_unlock();
-    void *place = tide_os_reserve_closed(1); /* which asks the system once how it counts memory */
-    if (place != NULL)
-        tide_os_unreserve(place, 1);
     return TIDE_OK;
 }

@@ -65,11 +65,6 @@ void set_either(const char *name, double value)
     must(tide_constant_set(name, value) || tide_tune_set(name, value) == TIDE_OK, name);
 }
 
-void set_strict_counting(bool strict)
-{
-    tide_os_strict_always = strict;
-}
-
 bool stager_is_there(void)
 {
     char path[TIDE_LOCATE_PATH], error[512];

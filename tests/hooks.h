@@ -54,9 +54,6 @@ void profile_take_window(tide_site *site, tide_site_profile *out);
 /* Stands before the paths of control groups, for as long as it lies there; "": the system's own. */
 void set_cgroup_root(const char *folder);
 
-/* The library behaves as on a system that counts whatever may be written. */
-void set_strict_counting(bool strict);
-
 #ifdef __cplusplus
 }
 #endif

@@ -113,18 +113,6 @@ static void pools_live_with_large_pages(void **state)
     assert_int_equal(refused, 0);
 }
 
-static void strict_systems_open_whole_pages(void **state)
-{
-    (void)state;
-    set_strict_counting(true);
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    take_all(pool);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
-    set_strict_counting(false);
-    assert_int_equal(refused, 0);
-}
-
 /* ---- buffers ---- */
 
 static void expect_all(const uint8_t *data, size_t bytes, uint8_t value)
@@ -202,7 +190,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_live_with_large_pages),
-        cmocka_unit_test(strict_systems_open_whole_pages),
         cmocka_unit_test(buffers_live_with_large_pages),
         cmocka_unit_test(cut_buffers_keep_their_pages),
         cmocka_unit_test(starts_spread_over_large_pages),

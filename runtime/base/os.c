@@ -22,7 +22,6 @@
 #include "runtime/base/shim.h"
 
 bool (*_Atomic tide_os_fault)(size_t bytes);
-bool tide_os_strict_always;
 
 /* A process names each of its threads with up to 16 bytes, and refuses a shorter buffer. */
 _Static_assert(TIDE_OS_NAME_BYTES >= 16, "the name of a thread fits");
@@ -50,61 +49,19 @@ static size_t os_whole_pages(size_t bytes)
 
 /* No huge pages here: a pool touches a few lines of a large range, and one huge page for each
  * of them would cost megabytes for every pool. */
-static void *os_reserve(size_t bytes, int access)
+void *tide_os_reserve(size_t bytes)
 {
     tide_assert(bytes > 0);
     if (tide_os_faulted(bytes))
         return NULL;
     bytes = os_whole_pages(bytes);
-    void *start = mmap(NULL, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
     (void)madvise(start, bytes, MADV_NOHUGEPAGE);
     tide_shim_root(start, bytes);
     return start;
-}
-
-void *tide_os_reserve(size_t bytes)
-{
-    return os_reserve(bytes, PROT_READ | PROT_WRITE);
-}
-
-/* MAP_NORESERVE says nothing to a system that counts strictly. Asked once: what was reserved before
- * an administrator changed it was not counted, and is not then. */
-static bool os_is_strict(void)
-{
-    enum { UNKNOWN, LENIENT, STRICT };
-    static int known;
-    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (answer == UNKNOWN) {
-        int error = errno;
-        char mode = '0';
-        int from = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
-        if (from >= 0 && read(from, &mode, 1) != 1)
-            mode = '0';
-        if (from >= 0)
-            (void)close(from);
-        answer = mode == '2' ? STRICT : LENIENT;
-        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
-        errno = error;
-    }
-    return answer == STRICT || tide_os_strict_always;
-}
-
-void *tide_os_reserve_closed(size_t bytes)
-{
-    return os_reserve(bytes, os_is_strict() ? PROT_READ : PROT_READ | PROT_WRITE);
-}
-
-/* No fault is asked for: elsewhere nothing is done here that could fail. */
-bool tide_os_open(void *start, size_t from, size_t to)
-{
-    tide_assert(from < to);
-    if (TIDE_LIKELY(!os_is_strict()))
-        return true;
-    const uintptr_t page = (uintptr_t)getpagesize(), at = (uintptr_t)start;
-    const uintptr_t first = (at + from) / page * page;
-    return mprotect((void *)first, os_whole_pages(at + to - first), PROT_READ | PROT_WRITE) == 0;
 }
 
 void tide_os_unreserve(void *start, size_t bytes)

@@ -9,16 +9,10 @@
  * fail. */
 bool tide_os_faulted(size_t bytes);
 
-/* Address space that is zero and costs memory only where it is touched. NULL when refused. */
+/* Address space that is zero and costs memory only where it is touched. (Where the system counts
+ * whatever may be written, Linux with overcommit_memory 2, all of it counts.) NULL when refused. */
 void *tide_os_reserve(size_t bytes);
 void tide_os_unreserve(void *start, size_t bytes);
-
-/* The same, but where the system counts as used whatever may be written (Linux: overcommit_memory
- * is 2), it may only be read at first, and is counted as it is opened: bytes `from` to `to`, and
- * all of the pages that these lie in (`start` may lie anywhere in it). Elsewhere it is open from
- * the start. False: refused; what was open stays open. */
-void *tide_os_reserve_closed(size_t bytes);
-bool tide_os_open(void *start, size_t from, size_t to);
 
 /* Bytes of a page: 4, 16 or 64 KiB. */
 size_t tide_os_page(void);

@@ -37,7 +37,4 @@ extern unsigned (*_Atomic tide_node_model)(void);
 extern const char *_Atomic tide_cgroup_root;
 #endif
 
-/* When true, the system counts whatever may be written (runtime/base/os.h), whatever it says. */
-extern bool tide_os_strict_always;
-
 #endif

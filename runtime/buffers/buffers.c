@@ -149,7 +149,7 @@ static tide_buffers *buffers_make(tide_device *device, const tide_buffers_option
 {
     tide_assert(tide_buffer_key(options->flags) < TIDE_BUFFER_KEYS);
     tide_buffers *buffers = tide_os_aligned(sizeof *buffers, 64);
-    tide_buffer_record *records = buffers != NULL ? tide_os_reserve_closed(RECORDS_BYTES) : NULL;
+    tide_buffer_record *records = buffers != NULL ? tide_os_reserve(RECORDS_BYTES) : NULL;
     if (records == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, "tide_buffers_create", "no %zu bytes of address space",
                   (size_t)RECORDS_BYTES);

@@ -61,7 +61,6 @@ typedef struct tide_row {
     tide_type type;
     bool warned;         /* that so many are live: the setting `live_warn` */
     size_t watched_live; /* most bytes that were asked for at once in watched slots: row.c */
-    uint64_t saved_at;   /* of a type without a bit: tag of the level that last saved the shelf */
 } tide_row;
 
 /* Another thread may walk the rows of a pool with the registry locked (runtime/inspect/pools.c).
@@ -104,7 +103,6 @@ typedef struct tide_foreign {
  * `more` of an entry mean what its kind says; restoring the shelf itself is harmless. */
 typedef enum tide_undo_kind {
     TIDE_UNDO_MARK,     /* `next` is its serial, `more` the tag it stands in. Undone: nothing    */
-    TIDE_UNDO_SAVED_AT, /* `next` is a row without a bit, `more` its saved_at                    */
     TIDE_UNDO_REQUEST,  /* requests that wait for the root: the log is closed again              */
     TIDE_UNDO_EXCHANGE, /* two slots change places again                                         */
     TIDE_UNDO_IMPORT,   /* a foreign tensor is given back                                        */
@@ -114,8 +112,7 @@ typedef enum tide_undo_kind {
 
 /* The undo log; runtime/pool/log.h. */
 typedef struct tide_log {
-    tide_entry *start;
-    tide_entry *end; /* of what is in use: tide_log_grow moves it, up to TIDE_LOG_ENTRIES */
+    tide_entry *start, *end;
     tide_shelf undo[TIDE_UNDO_COUNT]; /* the shelves of the entries above */
     uint64_t mark_serial;             /* of the pool's youngest mark; no other pool's mark has it */
 } tide_log;

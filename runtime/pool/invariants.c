@@ -7,14 +7,11 @@
  *     in a careful pool every limit is 0.
  *     A slot's last header points to its memory wherever the inlined path may hand it out.
  *  3. Memory is aligned, and adds up to what the pool says it holds.
- *  4. Two slots with memory never overlap, live or not.
- *  5. For each shelf, from the bottom of the log to its top and then to the shelf itself, its
+ *  4. For each shelf, from the bottom of the log to its top and then to the shelf itself, its
  *     positions never fall.
- *  6. Only types that are set up have bits, each its own; what the open level has saved are types
+ *  5. Only types that are set up have bits, each its own; what the open level has saved are types
  *     with bits. */
 #include "runtime/pool/core.h"
-
-#include <stdlib.h>
 
 #include <tidepool/inline/array.h>
 #include <tidepool/inline/map.h>
@@ -98,7 +95,7 @@ static const tide_slot *invariants_next_above(const tide_pool *pool, const tide_
     return entry->shelf->next;
 }
 
-/* Invariant 5. */
+/* Invariant 4. */
 static bool invariants_check_log(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
@@ -113,7 +110,7 @@ static bool invariants_check_log(const tide_pool *pool)
     return true;
 }
 
-/* Invariant 6. */
+/* Invariant 5. */
 static bool invariants_check_bits(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
@@ -139,65 +136,14 @@ bool tide_pool_invariants_hold(const tide_pool *pool)
         const tide_row *row = pool->core->rows.used[i];
         if (!invariants_check_row(pool, row, &bytes))
             return false;
-        HOLDS(row->saved_at == 0 || row->shelf->bit == 0, "%s has a bit and a tag",
-              tide_type_facts_of(row->type)->name);
     }
     HOLDS(bytes == pool->core->memory.bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
           pool->core->memory.bytes_held);
     return invariants_check_bits(pool) && invariants_check_log(pool);
 }
 
-/* ---- overlap ---------------------------------------------------------------------------- */
-
-typedef struct extent {
-    uintptr_t first, last;
-} extent;
-
-static int invariants_compare_extents(const void *left, const void *right)
-{
-    const extent *a = left, *b = right;
-    return (a->first > b->first) - (a->first < b->first);
-}
-
-static size_t invariants_collect_extents(const tide_pool *pool, extent *extents)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
-        const tide_row *row = pool->core->rows.used[i];
-        for (uint32_t j = 0; j < row->count; j++)
-            if (row->slots[j].data != NULL)
-                extents[count++] = (extent){(uintptr_t)row->slots[j].data,
-                                            (uintptr_t)row->slots[j].data + row->records[j].bytes};
-    }
-    return count;
-}
-
-/* Sorts the memory of all slots, then compares neighbours: the one check that allocates. */
-static bool invariants_check_overlap(const tide_pool *pool)
-{
-    size_t most = 1;
-    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
-        most += pool->core->rows.used[i]->count;
-    extent *extents = tide_os_resize(NULL, most * sizeof *extents);
-    if (extents == NULL) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory to compare %zu slots", most);
-        return false;
-    }
-    size_t count = invariants_collect_extents(pool, extents), i = 1;
-    tide_assert(count < most);
-    qsort(extents, count, sizeof *extents, invariants_compare_extents);
-    while (i < count && extents[i - 1].last <= extents[i].first)
-        i++;
-    bool apart = i >= count;
-    uintptr_t where = apart ? 0 : extents[i].first;
-    tide_os_free(extents);
-    HOLDS(apart, "two slots overlap at %#zx", (size_t)where);
-    return true;
-}
-
 tide_status tide_pool_check(const tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
-    return tide_pool_invariants_hold(pool) && invariants_check_overlap(pool) ? TIDE_OK
-                                                                             : tide_error_status();
+    return tide_pool_invariants_hold(pool) ? TIDE_OK : tide_error_status();
 }

@@ -21,7 +21,6 @@ static void level_retire_above(tide_pool *pool, tide_entry *base)
 
 /* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
 static tide_undo *level_undo_of[TIDE_UNDO_COUNT] = {
-    [TIDE_UNDO_SAVED_AT] = tide_log_touch_undo,
     [TIDE_UNDO_REQUEST] = tide_request_undo,
     [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
     [TIDE_UNDO_STREAM] = tide_streams_undo,

@@ -10,33 +10,10 @@
 
 void tide_log_refuse(const tide_pool *pool, const char *call)
 {
-    const tide_log *log = &pool->core->log;
-    if (log->end - log->start < TIDE_LOG_ENTRIES) {
-        tide_fail(TIDE_ERROR_MEMORY, call,
-                  "no memory for more than %td entries in the undo log of pool '%s'",
-                  log->end - log->start, pool->core->name);
-        return;
-    }
     tide_fail(TIDE_ERROR_LIMIT, call,
               "the undo log of pool '%s' is full at depth %zu, limit %d entries: "
               "are scopes left open?",
               pool->core->name, tide_depth(pool), TIDE_LOG_ENTRIES);
-}
-
-/* Another thread may close the log meanwhile: then it stays closed. */
-bool tide_log_grow(tide_pool *pool)
-{
-    tide_log *log = &pool->core->log;
-    size_t had = (size_t)(log->end - log->start);
-    size_t more = had * 2 < TIDE_LOG_ENTRIES ? had : TIDE_LOG_ENTRIES - had;
-    if (more == 0 ||
-        !tide_os_open(log->start, had * sizeof *log->start, (had + more) * sizeof *log->start))
-        return false;
-    tide_entry *before = log->end;
-    log->end += more;
-    (void)__atomic_compare_exchange_n(&pool->log_room, &before, log->end, false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST);
-    return true;
 }
 
 /* ---- saving a shelf --------------------------------------------------------------------- */
@@ -44,33 +21,11 @@ bool tide_log_grow(tide_pool *pool)
 bool tide_log_saved(const tide_pool *pool, const tide_shelf *shelf)
 {
     tide_assert(shelf->next != NULL);
-    return (pool->saved & shelf->bit) != 0 || tide_at_root(pool) ||
-           (shelf->bit == 0 && tide_row_of(pool, shelf)->saved_at == pool->tag);
+    return (pool->saved & shelf->bit) != 0 || tide_at_root(pool);
 }
 
-/* A type without a bit remembers the level that saved it in its row. */
-static bool log_touch_without_bit(tide_pool *pool, tide_shelf *shelf, const char *call)
-{
-    tide_row *row = tide_row_of(pool, shelf);
-    tide_assert(shelf->bit == 0 && row->saved_at != pool->tag);
-    if (!tide_log_room(pool, 2, call))
-        return false;
-    tide_log_push(pool, shelf, shelf->next, 0);
-    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_SAVED_AT], (tide_slot *)(void *)row,
-                  row->saved_at);
-    row->saved_at = pool->tag;
-    return true;
-}
-
-void tide_log_touch_undo(tide_pool *pool, const tide_entry *entry)
-{
-    tide_row *row = (tide_row *)(void *)entry->next;
-    tide_assert(row->shelf != NULL && row->shelf->bit == 0 && tide_row_of(pool, row->shelf) == row);
-    (void)pool;
-    row->saved_at = entry->more;
-}
-
-/* The root need not save anything: nothing is older than it. */
+/* The root need not save anything: nothing is older than it. A type without a bit is saved anew by each
+ * acquire. */
 bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
 {
     tide_assert(tide_shelf_real(pool, shelf));
@@ -78,8 +33,6 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
         pool->saved |= shelf->bit;
         return true;
     }
-    if (shelf->bit == 0)
-        return log_touch_without_bit(pool, shelf, call);
     if (!tide_log_room(pool, 1, call))
         return false;
     tide_log_push(pool, shelf, shelf->next, 0);

@@ -6,19 +6,14 @@
 
 #include "runtime/pool/core.h"
 
-/* Sets the message that the log is full, or that the system has no memory for more of it. */
+/* Sets the message that the log is full. */
 TIDE_COLD void tide_log_refuse(const tide_pool *pool, const char *call);
 
-/* Takes more of the log into use. False, nothing changed, no message: it has all its entries, or the
- * system refuses (tide_os_open). Owner only. */
-TIDE_COLD bool tide_log_grow(tide_pool *pool);
-
 /* Room for so many more entries? Sets the message if not. */
-static inline bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
+static inline bool tide_log_room(const tide_pool *pool, uint32_t entries, const char *call)
 {
     tide_assert(pool->log_top >= pool->core->log.start && pool->log_top <= pool->core->log.end);
-    if (TIDE_LIKELY(pool->core->log.end - pool->log_top >= (ptrdiff_t)entries) ||
-        tide_log_grow(pool)) /* by far more than any call asks for */
+    if (TIDE_LIKELY(pool->core->log.end - pool->log_top >= (ptrdiff_t)entries))
         return true;
     tide_log_refuse(pool, call);
     return false;
@@ -44,9 +39,6 @@ bool tide_log_saved(const tide_pool *pool, const tide_shelf *shelf);
 /* Saves the shelf for the open level, unless that has been done. False, with a message and
  * nothing changed, when the log is full. */
 bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
-
-/* Undoes what a touch of a type without a bit has changed beside its shelf. */
-void tide_log_touch_undo(tide_pool *pool, const tide_entry *entry);
 
 /* Where the log ends for fast paths from now on. Owner, or who asks something of the pool. */
 void tide_log_set_room(tide_pool *pool, tide_entry *room);

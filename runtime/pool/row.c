@@ -36,7 +36,7 @@ static tide_slot *row_reserve_slots(tide_pool_core *core)
         core->rows.spare[number] = NULL;
         return slots;
     }
-    char *made = tide_os_reserve_closed(TIDE_ROW_BYTES);
+    char *made = tide_os_reserve(TIDE_ROW_BYTES);
     if (made == NULL)
         return NULL;
     size_t offset = TIDE_ROW_IN_PAGE + (size_t)(number % TIDE_ROW_PLACES) * TIDE_ROW_APART;
@@ -64,17 +64,6 @@ static uint64_t row_give_bit(tide_pool_core *core, tide_type type)
     return bit;
 }
 
-/* What a type's first use writes to. */
-static bool row_open_places(tide_pool *pool, tide_type type)
-{
-    tide_pool_core *core = pool->core;
-    size_t shelf = offsetof(tide_pool, shelves) + type * sizeof(tide_shelf);
-    size_t row = type * sizeof(tide_row), used = core->rows.used_count * sizeof(tide_row *);
-    return tide_os_open(pool, shelf, shelf + sizeof(tide_shelf)) &&
-           tide_os_open(core->rows.by_type, row, row + sizeof(tide_row)) &&
-           tide_os_open(core->rows.used, used, used + sizeof(tide_row *));
-}
-
 tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
 {
     tide_pool_core *core = pool->core;
@@ -82,7 +71,7 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
     tide_assert(type != TIDE_NO_TYPE && tide_type_facts_of(type) != NULL);
     if (TIDE_LIKELY(row->shelf != NULL))
         return row;
-    tide_slot *slots = row_open_places(pool, type) ? row_reserve_slots(core) : NULL;
+    tide_slot *slots = row_reserve_slots(core);
     if (slots == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no address space for slots of %s in pool '%s'",
                   tide_type_facts_of(type)->name, core->name);
@@ -103,21 +92,13 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
 
 /* ---- finding a slot that fits ----------------------------------------------------------- */
 
-/* So many slots may be written to. */
-static bool row_open_slots(const tide_row *row, uint32_t count)
-{
-    return tide_os_open(row->slots, 0, count * sizeof(tide_slot));
-}
-
-/* Room in `records`, and open slots, for one slot more. Who walks the pool from another thread has
+/* Room in `records` for one slot more. Who walks the pool from another thread has
  * the registry. */
 static bool row_reserve_record(tide_row *row)
 {
     if (row->count < row->records_room)
         return true;
     uint32_t room = row->records_room == 0 ? 8 : row->records_room * 2;
-    if (!row_open_slots(row, room))
-        return false;
     tide_slot_record *records = tide_os_resize(NULL, room * sizeof *records), *old = row->records;
     if (records == NULL)
         return false;
@@ -232,7 +213,7 @@ static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, tide_s
     if (other == NULL)
         return false;
     if (!for_good && !tide_at_root(pool)) {
-        if (pool->log_top == core->log.end && !tide_log_grow(pool))
+        if (pool->log_top == core->log.end)
             return false;
         uint64_t distance = (uint64_t)(other - slot);
         tide_assert(distance > 0 && distance < TIDE_ROW_SLOTS);

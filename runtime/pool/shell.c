@@ -20,8 +20,7 @@ enum {
     ROWS_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
     USED_AT = ROUND_TO_PAGE(ROWS_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
     LOG_AT = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)) + TIDE_LOG_IN_PAGE,
-    RESERVED = ROUND_TO_PAGE(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
-    LOG_FIRST = (16 * PAGE - TIDE_LOG_IN_PAGE) / sizeof(tide_entry) /* entries */
+    RESERVED = ROUND_TO_PAGE(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry))
 };
 
 _Static_assert(CORE_AT >= sizeof(tide_pool), "the log's own shelves lie behind those of the types");
@@ -49,23 +48,7 @@ static void shell_lay_out(tide_pool *pool)
     core->rows.by_type = (tide_row *)(void *)(start + ROWS_AT);
     core->rows.used = (tide_row **)(void *)(start + USED_AT);
     core->log.start = (tide_entry *)(void *)(start + LOG_AT);
-    if (core->log.end == NULL) /* else what a pool before it has taken into use */
-        core->log.end = core->log.start + LOG_FIRST;
-}
-
-/* The reservation, with what every pool writes to open. What belongs to a type opens with its row
- * (runtime/pool/row.c). */
-static tide_pool *shell_reserve(void)
-{
-    char *start = tide_os_reserve_closed(RESERVED);
-    if (start == NULL)
-        return NULL;
-    if (tide_os_open(start, 0, offsetof(tide_pool, shelves)) &&
-        tide_os_open(start, offsetof(tide_pool, uses), ROWS_AT) &&
-        tide_os_open(start, LOG_AT, LOG_AT + LOG_FIRST * sizeof(tide_entry)))
-        return (tide_pool *)(void *)start;
-    tide_os_unreserve(start, RESERVED);
-    return NULL;
+    core->log.end = core->log.start + TIDE_LOG_ENTRIES;
 }
 
 static void shell_unreserve(tide_pool *pool)
@@ -112,7 +95,6 @@ static void shell_wipe_row(tide_row *row)
 static void shell_wipe(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    tide_entry *log_end = core->log.end;
     tide_slot *spare[TIDE_ROWS_SPARE];
     memcpy(spare, core->rows.spare, sizeof spare);
     for (uint32_t i = 0; i < core->rows.used_count; i++) {
@@ -122,7 +104,6 @@ static void shell_wipe(tide_pool *pool)
     }
     memset(core, 0, sizeof *core);
     memset(pool, 0, offsetof(tide_pool, shelves));
-    core->log.end = log_end;
     memcpy(core->rows.spare, spare, sizeof spare);
 }
 
@@ -143,7 +124,7 @@ tide_pool *tide_shell_take(void)
 {
     tide_pool *pool = shell_take_above(0);
     if (pool == NULL)
-        pool = shell_reserve();
+        pool = tide_os_reserve(RESERVED);
     if (pool == NULL)
         return NULL;
     tide_assert(pool->core == NULL && pool->tag == 0 && pool->copy == 0);

@@ -267,7 +267,7 @@ static void request_defer(tide_pool *pool)
     tide_assert(!tide_at_root(pool));
     if (!core->requests.deferred) {
         if (tide_log_usual_room(core) == core->log.start ||
-            (pool->log_top == core->log.end && !tide_log_grow(pool)))
+            pool->log_top == core->log.end)
             return;
         tide_log_push(pool, &core->log.undo[TIDE_UNDO_REQUEST], NULL, 0);
         core->requests.deferred = true;
@@ -288,10 +288,7 @@ void tide_request_undo(tide_pool *pool, const tide_entry *entry)
 void tide_request_serve(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    enum { NEAR = 128 }; /* more entries than any fast path asks for */
     uint32_t requests = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
-    if (TIDE_UNLIKELY(core->log.end - pool->log_top < NEAR))
-        (void)tide_log_grow(pool); /* or it stays closed to fast paths */
     if (!tide_at_root(pool)) {
         if (requests != 0)
             request_defer(pool);

@@ -65,7 +65,7 @@ static inline tide_status tide_scope_mark(tide_scope *scope, const char *call)
 {
     tide_pool *pool = scope->pool;
     tide_assert(pool != tide_pool_refusing() && tide_level(scope->tag) > TIDE_LEVEL_ROOT);
-    if (TIDE_UNLIKELY(pool->log_top == pool->core->log.end && !tide_log_grow(pool)))
+    if (TIDE_UNLIKELY(pool->log_top == pool->core->log.end))
         return tide_scope_leave_unmarked(scope, call);
     scope->position = tide_mark_next_position(pool);
     scope->serial = tide_mark_push(pool);

@@ -15,18 +15,6 @@ static uint64_t handle_first_generation(const tide_buffers *buffers, uint32_t sl
     return (x ^ x >> 31) >> 1 & ~(uint64_t)1;
 }
 
-enum { HANDLE_STEP = 1024 }; /* records that are opened at once */
-
-_Static_assert(TIDE_BUFFER_MAX % HANDLE_STEP == 0, "the last step is a whole one");
-
-/* May the first record that was never used be written to? */
-static bool handle_open_next(tide_buffers *buffers, uint32_t slot)
-{
-    return slot % HANDLE_STEP != 0 ||
-           tide_os_open(buffers->records, slot * sizeof *buffers->records,
-                        (slot + HANDLE_STEP) * sizeof *buffers->records);
-}
-
 uint32_t tide_handle_take(tide_buffers *buffers)
 {
     uint32_t slot = buffers->record_free;
@@ -37,7 +25,7 @@ uint32_t tide_handle_take(tide_buffers *buffers)
         return slot;
     }
     slot = buffers->record_count;
-    if (slot == TIDE_BUFFER_MAX || !handle_open_next(buffers, slot))
+    if (slot == TIDE_BUFFER_MAX)
         return TIDE_NO_RECORD;
     tide_assert(tide_handle_at(buffers, slot)->generation == 0); /* never used */
     tide_handle_at(buffers, slot)->generation = handle_first_generation(buffers, slot);
