@@ -3,8 +3,6 @@
 #include "runtime/array/import.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
-#include "runtime/device/budget.h"
-#include "runtime/pool/level.h"
 #include "runtime/pool/pool.h"
 #include "runtime/pool/press.h"
 
@@ -13,8 +11,7 @@ static void core_attach(void)
     tide_registry_lock(); /* whose handlers its first lock registers: runtime/base/fork.h */
     tide_registry_unlock();
     tide_pools_prepare();
-    tide_level_set_undo(TIDE_UNDO_IMPORT, tide_import_undo);
-    tide_press_add((tide_keeper_of_memory){tide_pools_press, tide_pools_tell});
 }
 
-const tide_ring tide_ring_core = {.attach = core_attach};
+const tide_ring tide_ring_core = {
+    .attach = core_attach, .press = tide_pools_press, .undo = tide_import_undo};

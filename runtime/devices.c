@@ -5,7 +5,6 @@
 #include "runtime/device/device.h"
 #include "runtime/device/gate.h"
 #include "runtime/graph/capture.h"
-#include "runtime/pool/pool.h"
 #include "runtime/transfer/pinned_ring.h"
 
 static void devices_attach(void)
@@ -14,10 +13,13 @@ static void devices_attach(void)
 #define TIDE_X(prefix, open) tide_device_add_backend((tide_backend){prefix, open});
     TIDE_BACKENDS_EACH(TIDE_X)
 #undef TIDE_X
-
-    /* Foreign tensors outlive a pool that is only emptied: their owners still read them. */
-    tide_pool_add_ending((tide_pool_ending){.destroy = tide_capture_finish});
-    tide_pool_add_ending((tide_pool_ending){.empty = tide_ring_end, .destroy = tide_ring_end});
 }
 
-const tide_ring tide_ring_devices = {.attach = devices_attach};
+static void devices_end_pool(tide_pool *pool, bool destroyed)
+{
+    if (destroyed)
+        tide_capture_finish(pool);
+    tide_ring_end(pool);
+}
+
+const tide_ring tide_ring_devices = {.attach = devices_attach, .end_pool = devices_end_pool};

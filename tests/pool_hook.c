@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool's hook hears of all memory that its slots get and give back, and cannot disturb the pool;
- * and many live arrays of one type are reported before the limit. */
+/* A pool's hook hears of all memory that its slots get and give back, and cannot disturb the pool. */
 #define _GNU_SOURCE
 #include "arrays_support.h"
 
@@ -150,51 +149,9 @@ static void memory_that_a_consumer_gives_back_returns(void **state)
     assert_int_equal(heard.sum, 0);
 }
 
-/* ---- many ---- */
-
-static char warning[512];
-
-static bool keep_warning(tide_report_kind kind, const char *text, void *user)
-{
-    if (kind != TIDE_REPORT_MANY_LIVE)
-        return true;
-    ++*(unsigned *)user;
-    snprintf(warning, sizeof warning, "%s", text);
-    return false;
-}
-
-static void take_many(tide_pool *pool, void *state)
-{
-    (void)state;
-    for (int i = 0; i < 150; i++)
-        assert_non_null(tide_acquire(pool, int16_t, 1));
-}
-
-static void many_live_arrays_of_a_type_are_reported_once(const scene *s)
-{
-    unsigned reports = 0;
-    tide_report_set_handler(keep_warning, &reports);
-    expect_ok(tide_tune_set("live_warn", 100));
-    for (int i = 0; i < 3; i++) {
-        form_run(s->form, s->pool, take_many, NULL);
-        tide_pool_trim(s->pool, TIDE_ALL_TYPES);
-    }
-    assert_int_equal(reports, 1);
-    assert_non_null(strstr(warning, "100 arrays of i16 are live in pool"));
-    assert_non_null(strstr(warning, "pool_hook.c"));
-    expect_ok(tide_tune_set("live_warn", 0));
-    tide_pool *pool = pool_of(s->kind->check);
-    form_run(s->form, pool, take_many, NULL);
-    expect_ok(tide_pool_destroy(pool));
-    assert_int_equal(reports, 1);
-    expect_ok(tide_tune_set("live_warn", 32768));
-    tide_report_set_handler(NULL, NULL);
-}
-
 static const form_case cases[] = {
     CASE(the_hook_hears_of_every_byte),
     CASE_SLOTS(steady_work_is_not_told),
-    CASE(many_live_arrays_of_a_type_are_reported_once),
 };
 
 static const struct CMUnitTest others[] = {

@@ -19,8 +19,8 @@
 #include "hooks.h"
 #include "support.h"
 
-/* Of what is asked for only a shell lies between; a log that is mapped at once is larger. KEPT is
- * the setting. */
+/* Of what is asked for only a shell lies between; a log that is mapped at once is larger. KEPT shells
+ * are kept. */
 enum { SHELL_BYTES = 1 << 22, LOG_BYTES = 1 << 24, KEPT = 16 };
 
 /* ---- what is asked of the system ---- */
@@ -51,11 +51,10 @@ static size_t reserves_for(size_t pools)
 static int start_afresh(void **state)
 {
     (void)state;
-    tide_pool *pool = tide_pool_create(NULL);
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_POISON});
     assert_non_null(pool);
-    set_either("pools_kept", 0);
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-    set_either("pools_kept", KEPT);
     set_memory_fault(count_reserves);
     return 0;
 }
@@ -83,10 +82,6 @@ static void so_many_are_kept_and_no_more(void **state)
     (void)state;
     assert_int_equal(reserves_for(2 * KEPT), 2 * KEPT);
     assert_int_equal(reserves_for(2 * KEPT), KEPT);
-    set_either("pools_kept", 3);
-    assert_int_equal(reserves_for(5), 0); /* of them three stay, and none of those left over */
-    assert_int_equal(reserves_for(5), 2);
-    set_either("pools_kept", KEPT);
 }
 
 static void a_trim_of_all_types_gives_them_back(void **state)
@@ -99,21 +94,6 @@ static void a_trim_of_all_types_gives_them_back(void **state)
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     assert_int_equal(reserves_for(3), 3);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
-}
-
-/* The steps of a program that makes two pools in each leave it two. */
-static void steps_give_back_what_none_wanted_since_the_last(void **state)
-{
-    (void)state;
-    set_either("auto_trim", 1);
-    assert_int_equal(reserves_for(5), 5);
-    assert_int_equal(tide_step(), TIDE_OK);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(reserves_for(2), 0);
-        assert_int_equal(tide_step(), TIDE_OK);
-    }
-    assert_int_equal(reserves_for(5), 3);
-    set_either("auto_trim", 0);
 }
 
 /* ---- which are not ---- */
@@ -272,7 +252,6 @@ int main(void)
         TEST(the_next_pools_ask_the_system_for_nothing),
         TEST(so_many_are_kept_and_no_more),
         TEST(a_trim_of_all_types_gives_them_back),
-        TEST(steps_give_back_what_none_wanted_since_the_last),
         TEST(one_that_has_grown_large_is_not),
         TEST(one_that_checks_is_not),
         TEST(it_is_as_new),

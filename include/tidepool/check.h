@@ -16,11 +16,9 @@ typedef enum tide_report_kind {
     TIDE_REPORT_LEAK = 1,             /* a scope was left open; the one around it cleaned up   */
     TIDE_REPORT_ESCAPE = 2,           /* a pointer leaves the scope that will rewind its array */
     TIDE_REPORT_USE_AFTER_REWIND = 3, /* level 2: a rewound array was touched; SIGSEGV follows */
-    TIDE_REPORT_OVERFLOW = 4,         /* level 2: the page past an array's end was touched, SIGSEGV
+    TIDE_REPORT_OVERFLOW = 4          /* level 2: the page past an array's end was touched, SIGSEGV
                                          follows; or bytes closer to its end, or in the page that
                                          it begins in, were found changed when it was rewound  */
-    TIDE_REPORT_MANY_LIVE = 5         /* any level: so many arrays of one type are live in a pool
-                                         as the setting `live_warn` says; once for each         */
 } tide_report_kind;
 
 /* Sets the function that gets all reports; NULL: none. A report is printed on stderr, too, unless it

@@ -28,7 +28,6 @@
 #include "runtime/pool/core.h"
 #include "runtime/pool/press.h"
 #include "runtime/pool/request.h"
-#include "runtime/pool/shell.h"
 #include "runtime/scope/site.h"
 
 /* ---- the lock --------------------------------------------------------------------------- */
@@ -120,8 +119,6 @@ static void round_request_of_pool(tide_pool *pool, void *user)
 static void round_request_of_all(uint32_t requests)
 {
     tide_pools_visit(round_request_of_pool, &requests);
-    if ((requests & TIDE_REQUEST_TRIM_UNUSED) != 0)
-        tide_shells_trim(TIDE_SHELLS_UNUSED);
 }
 
 /* What the settings want of every pool. */

@@ -17,7 +17,6 @@
 #include "jit/tune/fleet.h"
 #include "profiler/fleet/store.h"
 #include "runtime/base/assert.h"
-#include "runtime/base/memory_stream.h"
 
 enum {
     START_MS = 100,
@@ -92,9 +91,9 @@ static void component_push(char **told)
 {
     char error[FLEET_ERROR_MAX], *text = NULL;
     size_t length = 0;
-    FILE *out = tide_memory_stream_open(&text, &length);
+    FILE *out = open_memstream(&text, &length);
     bool good = out != NULL && component_host->write_own(out) == TIDE_OK;
-    good = tide_memory_stream_close(out, &text) && good;
+    good = out != NULL && fclose(out) == 0 && good;
     if (!good || component_is_empty(text) || (*told != NULL && strcmp(*told, text) == 0)) {
         free(text);
         return;

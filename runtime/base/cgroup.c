@@ -22,54 +22,41 @@
 
 const char *_Atomic tide_cgroup_root = "";
 
-typedef enum finding { FOUND, ABSENT, UNREADABLE } finding;
-
-/* The beginning of a file, as a text. */
-static finding cgroup_text(const char *folder, const char *name, char *text, size_t room)
+/* The beginning of a file, as a text. False: it cannot be read. */
+static bool cgroup_text(const char *folder, const char *name, char *text, size_t room)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s%s/%s", tide_cgroup_root, folder, name);
     tide_assert(room > 0);
     if (length < 0 || (size_t)length >= sizeof path)
-        return ABSENT;
+        return false;
     int from = open(path, O_RDONLY | O_CLOEXEC);
     if (from < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? ABSENT : UNREADABLE;
+        return false;
     size_t got = 0;
     ssize_t more = 1;
     while (got + 1 < room && (more = read(from, text + got, room - 1 - got)) > 0)
         got += (size_t)more;
     text[got] = '\0';
     (void)close(from);
-    return more < 0 ? UNREADABLE : FOUND;
+    return more >= 0;
 }
 
 /* Lowers the limit to what the file says: nothing by "max", or by version 1's number that is as good
  * as none. */
-static void cgroup_lower(size_t *limit, const char *folder, const char *name, bool *known)
+static void cgroup_lower(size_t *limit, const char *folder, const char *name)
 {
     char text[32], *end;
-    finding answer = cgroup_text(folder, name, text, sizeof text);
-    *known = *known && answer != UNREADABLE;
-    if (answer != FOUND)
+    if (!cgroup_text(folder, name, text, sizeof text))
         return;
     unsigned long long bytes = strtoull(text, &end, 10);
     if (end != text && bytes < SIZE_MAX / 4 && bytes < *limit)
         *limit = (size_t)bytes;
 }
 
-/* A program that was shut in below a folder of its own (chroot) may have /proc and not this. */
-static bool cgroup_is_mounted(void)
-{
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/sys/fs/cgroup", tide_cgroup_root);
-    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
-}
-
 typedef struct look {
     tide_cgroup *out;
-    bool known; /* nothing was unreadable that may tell a limit */
-    bool told;  /* pressure is */
+    bool told; /* pressure is */
 } look;
 
 /* "some avg10=12.34 avg60=…". Whole percents: what stands behind the point has no locale here. */
@@ -77,8 +64,7 @@ static bool cgroup_stalled(const char *folder, const char *name, unsigned *perce
 {
     static const char before[] = "some avg10=";
     char text[64];
-    if (cgroup_text(folder, name, text, sizeof text) != FOUND ||
-        strncmp(text, before, strlen(before)) != 0)
+    if (!cgroup_text(folder, name, text, sizeof text) || strncmp(text, before, strlen(before)) != 0)
         return false;
     *percent = (unsigned)strtoul(text + strlen(before), NULL, 10);
     return true;
@@ -93,10 +79,9 @@ static void cgroup_walk(const char *mount, const char *path, bool first, look *a
         return;
     for (char *end = folder + length; end != NULL; end = strrchr(folder + strlen(mount), '/')) {
         *end = '\0';
-        cgroup_lower(&at->out->max, folder, first ? "memory.limit_in_bytes" : "memory.max",
-                     &at->known);
+        cgroup_lower(&at->out->max, folder, first ? "memory.limit_in_bytes" : "memory.max");
         if (!first)
-            cgroup_lower(&at->out->high, folder, "memory.high", &at->known);
+            cgroup_lower(&at->out->high, folder, "memory.high");
         if (!first && !at->told)
             at->told = cgroup_stalled(folder, "memory.pressure", &at->out->stalled);
     }
@@ -131,21 +116,18 @@ static void cgroup_line(char *line, look *at)
     }
 }
 
-bool tide_cgroup_read(tide_cgroup *out)
+void tide_cgroup_read(tide_cgroup *out)
 {
     enum { LINES = 8192 };
     char text[LINES], *rest = NULL;
     int error = errno;
-    look at = {.out = out, .known = cgroup_is_mounted()};
+    look at = {.out = out};
     *out = (tide_cgroup){.max = SIZE_MAX, .high = SIZE_MAX};
-    if (cgroup_text("/proc/self", "cgroup", text, sizeof text) != FOUND) {
-        at.known = false;
+    if (!cgroup_text("/proc/self", "cgroup", text, sizeof text))
         text[0] = '\0';
-    }
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         cgroup_line(line, &at);
     if (!at.told)
         (void)cgroup_stalled("/proc/pressure", "memory", &out->stalled);
     errno = error;
-    return at.known;
 }

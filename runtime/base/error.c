@@ -2,12 +2,12 @@
 /* The calling thread's last failure: its message and its status. The end of a
  * failed assertion, too.
  *
- * The text lies in memory of its own, taken at the thread's first failure and left when the thread
- * ends: thread-local memory is scarce in plugins, where several copies of the library may load. */
+ * The text lies in a mapping of its own, from the thread's first failure to its end: thread-local memory
+ * is scarce where many libraries load, and in the child of a fork the texts of other threads are no
+ * leak of the C library's heap. */
 #include "runtime/base/error.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,60 +24,25 @@ static _Thread_local tide_status error_status;
 
 /* ---- the text --------------------------------------------------------------------------- */
 
-/* A place for a text. All that were ever made stay in the list, and serve one thread after the
- * other. So in the child of a fork those of threads that are not there can still be reached: they
- * are no leak, though nobody takes them again. */
-typedef struct error_place {
-    struct error_place *next;
-    bool taken; /* atomic */
-    char text[ERROR_BYTES];
-} error_place;
-
-static error_place *error_places; /* atomic; the youngest */
-
-static char *error_take_place(void)
-{
-    error_place *place = __atomic_load_n(&error_places, __ATOMIC_ACQUIRE);
-    for (; place != NULL; place = place->next)
-        if (!__atomic_exchange_n(&place->taken, true, __ATOMIC_ACQUIRE))
-            return place->text;
-    place = tide_os_resize(NULL, sizeof *place);
-    if (place == NULL)
-        return NULL;
-    *place = (error_place){.taken = true};
-    place->next = __atomic_load_n(&error_places, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&error_places, &place->next, place, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-        continue;
-    return place->text;
-}
-
-static void error_leave_place(char *text)
-{
-    error_place *place = (error_place *)(void *)(text - offsetof(error_place, text));
-    tide_assert(__atomic_load_n(&place->taken, __ATOMIC_RELAXED));
-    __atomic_store_n(&place->taken, false, __ATOMIC_RELEASE);
-}
-
 static void error_end_thread(void)
 {
     if (error_text != NULL)
-        error_leave_place(error_text);
+        tide_os_unmap(error_text, ERROR_BYTES);
     error_text = NULL;
     error_message = NULL;
 }
 
-/* TIDE_OK, or why the thread can have no text. */
-static tide_status error_make_text(void)
+/* False: the thread can have no text. */
+static bool error_make_text(void)
 {
     if (error_text != NULL)
-        return TIDE_OK;
-    TIDE_FORWARD(tide_thread_keep(TIDE_THREAD_MESSAGE, error_end_thread));
-    error_text = error_take_place();
-    if (error_text != NULL)
-        return TIDE_OK;
-    tide_thread_forget(TIDE_THREAD_MESSAGE);
-    return TIDE_ERROR_MEMORY;
+        return true;
+    if (tide_thread_keep(TIDE_THREAD_MESSAGE, error_end_thread) != TIDE_OK)
+        return false;
+    error_text = tide_os_map(ERROR_BYTES, tide_os_page());
+    if (error_text == NULL)
+        tide_thread_forget(TIDE_THREAD_MESSAGE);
+    return error_text != NULL;
 }
 
 void tide_error_prepare(void)
@@ -85,22 +50,13 @@ void tide_error_prepare(void)
     (void)error_make_text();
 }
 
-/* Stands for a message that has no place. */
-static const char *error_substitute(tide_status why)
-{
-    switch (why) {
-    case TIDE_ERROR_LIMIT: return "no text of this failure: the process has no thread key left";
-    case TIDE_ERROR_STATE: return "no text of this failure: the library may be unloaded";
-    default: return "no text of this failure: no memory for it";
-    }
-}
-
 static void error_set(const char *text, tide_status status)
 {
-    tide_status why = error_make_text();
-    if (why == TIDE_OK)
+    bool made = error_make_text();
+    if (made)
         memcpy(error_text, text, ERROR_BYTES);
-    error_message = why == TIDE_OK ? error_text : error_substitute(why);
+    error_message =
+        made ? error_text : "no text of this failure: no memory for it, or no thread key left";
     error_status = status;
 }
 

@@ -6,27 +6,21 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_FORK_H
 #define TIDEPOOL_RUNTIME_BASE_FORK_H
 
-/* Outermost first, each with the name that messages give it. (runtime/base/lock.h says what the
- * ranks are for.) */
-#define TIDE_FORK_RANKS_EACH(X)                                                                  \
-    X(THREAD, "the background's end")      /* no lock: it ends before, so it needs the others */ \
-    X(ROUND, "the round")                  /* a round of learning is under way */                \
-    X(POOLS, "pools")                      /* no lock: others' are lost in the child */          \
-    X(REGISTRY, "the registry")            /* everything process-wide */                         \
-    X(GRAPHS, "graphs")                    /* PyTorch's captures and their memory */             \
-    X(BUFFERS, "buffers")                  /* depots and magazines */                            \
-    X(DRIVERS, "drivers")                  /* no lock: the child does without */                 \
-    X(BACKGROUND, "the background thread") /* started, running, stopping */                      \
-    X(EVENTS, "events")                    /* the queue of events, and who hears them */         \
-    X(LISTEN, "the socket")                /* no lock: the child closes it */                    \
-    X(MEMORY, "a device")                  /* one device's own lists */                          \
-    X(SAMPLES, "samples")                  /* who took what memory */
-
+/* Outermost first (runtime/base/lock.h says what the ranks are for). */
 typedef enum tide_fork_rank {
-#define TIDE_X(rank, name) TIDE_FORK_##rank,
-    TIDE_FORK_RANKS_EACH(TIDE_X)
-#undef TIDE_X
-        TIDE_FORK_RANKS
+    TIDE_FORK_THREAD,     /* no lock: the background thread ends before, so it needs the others */
+    TIDE_FORK_ROUND,      /* a round of learning is under way                                   */
+    TIDE_FORK_POOLS,      /* no lock: others' are lost in the child                             */
+    TIDE_FORK_REGISTRY,   /* everything process-wide                                            */
+    TIDE_FORK_GRAPHS,     /* PyTorch's captures and their memory                                 */
+    TIDE_FORK_BUFFERS,    /* depots and magazines                                               */
+    TIDE_FORK_DRIVERS,    /* no lock: the child does without                                    */
+    TIDE_FORK_BACKGROUND, /* the background thread: started, running, stopping                  */
+    TIDE_FORK_EVENTS,     /* the queue of events, and who hears them                            */
+    TIDE_FORK_LISTEN,     /* no lock: the child closes the socket                               */
+    TIDE_FORK_MEMORY,     /* one device's own lists                                             */
+    TIDE_FORK_SAMPLES,    /* who took what memory                                               */
+    TIDE_FORK_RANKS
 } tide_fork_rank;
 
 /* Each may be NULL. Where all that is done is to have a lock meanwhile, it is named. `child` runs where no other thread is: a lock that remembers its owner is made

@@ -5,64 +5,12 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/os.h"
 
 static _Thread_local uint32_t lock_mine; /* a bit for each rank */
 
 _Static_assert((int)TIDE_FORK_RANKS <= 32, "each rank has a bit");
-
-/* ---- the law ------------------------------------------------------------------------------ */
-
-#if TIDE_ASSERT_LEVEL >= 1
-static const char *lock_name(tide_fork_rank rank)
-{
-    static const char *const names[] = {
-#define TIDE_X(rank, name) [TIDE_FORK_##rank] = name,
-        TIDE_FORK_RANKS_EACH(TIDE_X)
-#undef TIDE_X
-    };
-    _Static_assert(sizeof names / sizeof *names == TIDE_FORK_RANKS, "each rank has a name");
-    return names[rank];
-}
-
-static tide_fork_rank lock_innermost(void)
-{
-    return (tide_fork_rank)(31 - __builtin_clz(lock_mine));
-}
-
-static void lock_check_order(tide_fork_rank rank)
-{
-    char text[160];
-    if (lock_mine >> rank == 0)
-        return;
-    snprintf(text, sizeof text, "order of locks: that of %s is taken while that of %s is held",
-             lock_name(rank), lock_name(lock_innermost()));
-    tide_assert_failed(text, __FILE__, __LINE__);
-}
-
-static void lock_check_none(const char *what)
-{
-    char text[160];
-    if (lock_mine == 0)
-        return;
-    snprintf(text, sizeof text, "%s while the lock of %s is held", what,
-             lock_name(lock_innermost()));
-    tide_assert_failed(text, __FILE__, __LINE__);
-}
-#else
-static void lock_check_order(tide_fork_rank rank)
-{
-    (void)rank;
-}
-
-static void lock_check_none(const char *what)
-{
-    (void)what;
-}
-#endif
 
 /* ---- taking and letting go ---------------------------------------------------------------- */
 
@@ -78,9 +26,10 @@ void tide_lock_destroy(tide_lock *lock)
     pthread_mutex_destroy(&lock->mutex);
 }
 
+/* All that the thread holds are of outer ranks. */
 static void lock_note_taken(tide_fork_rank rank)
 {
-    lock_check_order(rank);
+    tide_assert(lock_mine >> rank == 0);
     lock_mine |= UINT32_C(1) << rank;
 }
 
@@ -208,5 +157,5 @@ bool tide_lock_held_any(void)
 
 void tide_lock_assert_none(void)
 {
-    lock_check_none("code that is not ours is called");
+    tide_assert(lock_mine == 0);
 }

@@ -11,8 +11,7 @@
  *     done (runtime/buffers/store/instance.h, 1); and for what PyTorch asks of its captures, which calls
  *     nothing of the library (tide_torch_capture).
  *
- * With asserts on, taking a lock asserts (1) and tide_lock_assert_none asserts (2); both name the
- * locks. */
+ * Taking a lock asserts (1), tide_lock_assert_none asserts (2). */
 #ifndef TIDEPOOL_RUNTIME_BASE_LOCK_H
 #define TIDEPOOL_RUNTIME_BASE_LOCK_H
 

@@ -29,6 +29,13 @@ typedef struct tide_ring {
     /* A scope that is about to end has acquired what its plan did not save, and with it the plan's
      * misses have come to its `alarm`. Nothing locked; quick. */
     void (*missed)(const tide_scope *scope);
+    /* Memory of the device is short: gives back so many bytes of what is kept free, or all there is where
+     * that is less. Nothing is locked, and what wants the memory is shut. Returns how many. */
+    size_t (*press)(tide_device *device, size_t bytes);
+    /* A pool is emptied, or destroyed with everything in it rewound: what rooms above keep in it ends. */
+    void (*end_pool)(tide_pool *pool, bool destroyed);
+    /* A rewind has come to an entry of the log that a room above has pushed (TIDE_UNDO_IMPORT). */
+    void (*undo)(tide_pool *pool, const struct tide_entry *entry);
     /* A slot or a buffer (type 0) has got memory of a device, for an acquire of that place: nothing
      * locked. Memory of a device is given back, whoever had it: any lock may be held. */
     void (*took)(const void *data, size_t bytes, tide_type type, tide_place place);

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "runtime/base/thread.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 
@@ -54,13 +53,4 @@ tide_status tide_thread_keep(tide_thread_rank rank, void (*end)(void))
 void tide_thread_forget(tide_thread_rank rank)
 {
     thread_left &= ~(UINT32_C(1) << rank);
-}
-
-#define THREAD_TEXT_(limit) "the process has no thread key left, limit " #limit
-#define THREAD_TEXT(limit)  THREAD_TEXT_(limit)
-
-const char *tide_thread_refusal(tide_status status)
-{
-    return status == TIDE_ERROR_LIMIT ? THREAD_TEXT(PTHREAD_KEYS_MAX)
-                                      : "no memory for what is done when the thread ends";
 }

@@ -23,7 +23,4 @@ tide_status tide_thread_keep(tide_thread_rank rank, void (*end)(void));
 /* Nothing is left of this rank. */
 void tide_thread_forget(tide_thread_rank rank);
 
-/* Why it was refused, in words. Static text. */
-const char *tide_thread_refusal(tide_status status);
-
 #endif

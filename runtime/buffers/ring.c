@@ -19,8 +19,7 @@ static const tide_lender ring_lender = {.hold = tide_buffers_hold,
 static void ring_attach(void)
 {
     tide_buffers_prepare();
-    tide_press_add((tide_keeper_of_memory){tide_depot_press, tide_depot_tell});
     tide_lend = &ring_lender;
 }
 
-const tide_ring tide_ring_buffers = {.attach = ring_attach};
+const tide_ring tide_ring_buffers = {.attach = ring_attach, .press = tide_depot_press};

@@ -36,7 +36,7 @@ static bool report_tell(tide_report_function function, tide_report_kind kind, co
 
 void tide_report(tide_report_kind kind, const char *format, ...)
 {
-    tide_assert((unsigned)kind <= TIDE_REPORT_MANY_LIVE && format != NULL);
+    tide_assert((unsigned)kind <= TIDE_REPORT_OVERFLOW && format != NULL);
     char line[1024] = "tidepool: ";
     char *text = line + strlen(line);
     size_t most = sizeof line - strlen(line) - 1; /* the last byte is for the line's end */

@@ -124,20 +124,7 @@ bool tide_budget_is_near(const tide_device *device)
 
 /* ---- pressing ----------------------------------------------------------------------------- */
 
-static tide_keeper_of_memory budget_keepers[TIDE_KEEPERS_MAX];
-static size_t budget_keeper_count;
-
 const tide_lender *tide_lend;
-
-void tide_press_add(tide_keeper_of_memory keeper)
-{
-    for (size_t i = 0; i < budget_keeper_count; i++)
-        if (budget_keepers[i].press == keeper.press)
-            return;
-    tide_assert(budget_keeper_count < TIDE_KEEPERS_MAX);
-    tide_assert(keeper.press != NULL && keeper.tell != NULL);
-    budget_keepers[budget_keeper_count++] = keeper;
-}
 
 size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes)
 {
@@ -157,30 +144,33 @@ size_t tide_press(tide_device *device, size_t bytes)
 {
     size_t gone = 0;
     tide_lock_assert_none();
-    for (size_t i = 0; i < budget_keeper_count && gone < bytes; i++)
-        gone += budget_keepers[i].press(device, bytes - gone);
+    for (size_t i = 0; i < tide_ring_count && gone < bytes; i++)
+        if (tide_rings[i]->press != NULL)
+            gone += tide_rings[i]->press(device, bytes - gone);
     if (gone != 0)
         tide_limit_pressed();
     return gone;
 }
 
-/* What each keeper holds, one after the other. */
+/* What each ring holds, one after the other. */
 static void budget_tell(const tide_device *device, char *text, size_t room)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < budget_keeper_count; i++) {
-        tide_assert(used < room);
-        if (i != 0 && used + 3 < room)
+    for (size_t i = 0; i < tide_ring_count; i++) {
+        if (tide_rings[i]->tell == NULL)
+            continue;
+        if (used != 0 && used + 3 < room)
             used += (size_t)snprintf(text + used, room - used, "; ");
-        budget_keepers[i].tell(device, text + used, room - used);
+        tide_rings[i]->tell(device, text + used, room - used);
         used += strlen(text + used);
+        tide_assert(used < room);
     }
 }
 
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call)
 {
-    char holders[TIDE_KEEPERS_MAX * TIDE_KEEPER_TEXT];
+    char holders[320];
     budget_tell(device, holders, sizeof holders);
     size_t held = tide_budget_held(device), most = budget_most(device);
     return tide_fail(TIDE_ERROR_LIMIT, call,

@@ -28,26 +28,12 @@ static inline size_t tide_budget_held(const tide_device *device)
 /* Is more than a quarter held of what a limit lets the device have? */
 bool tide_budget_is_near(const tide_device *device);
 
-/* Somebody who keeps free memory of devices for later: pools, buffers. */
-typedef struct tide_keeper_of_memory {
-    /* Gives back so many bytes of the device's memory, or all there are where that is less. Nothing
-     * is locked, and what wants the memory is shut. Returns how many. */
-    size_t (*press)(tide_device *device, size_t bytes);
-    /* Writes what is held, for a message: "pools hold 5 bytes". */
-    void (*tell)(const tide_device *device, char *text, size_t room);
-} tide_keeper_of_memory;
-
-enum { TIDE_KEEPERS_MAX = 2, TIDE_KEEPER_TEXT = 160 };
-
-/* Adds one, which is pressed after those added before. While the library is attached. */
-void tide_press_add(tide_keeper_of_memory keeper);
-
 /* After an allocation of so many bytes that ended so: how many bytes have to come back before it is
  * tried again. 0: it is more than the limit of the device, or of the process, ever leaves; or the
  * system has none and the process holds less. */
 size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes);
 
-/* Where memory is short, before it is refused: has the keepers give back so many bytes. Returns how
+/* Where memory is short, before it is refused: has pools and buffers give back so many bytes of what they keep free. Returns how
  * many came. Any thread, nothing locked. */
 size_t tide_press(tide_device *device, size_t bytes);
 

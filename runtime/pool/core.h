@@ -59,7 +59,6 @@ typedef struct tide_row {
     uint32_t count;                   /* slots, the sentinel not counted          */
     uint32_t records_room;
     tide_type type;
-    bool warned;         /* that so many are live: the setting `live_warn` */
     size_t watched_live; /* most bytes that were asked for at once in watched slots: row.c */
 } tide_row;
 
@@ -156,7 +155,8 @@ static inline void tide_memory_hold(tide_pool_memory *memory, size_t bytes)
 typedef struct tide_owner {
     uintptr_t thread; /* atomic: others may ask whose the pool is                    */
     bool local;       /* the pool of tide_pool_local: ends with its thread, not before; atomic */
-    int number;       /* the thread as the system knows it; guarded by the registry   */
+    tide_pool *next_local; /* of the thread's pools of devices */
+    int number;            /* the thread as the system knows it; guarded by the registry   */
     char name[TIDE_OS_NAME_BYTES]; /* guarded likewise; the owner reads it without */
 } tide_owner;
 
@@ -219,7 +219,7 @@ typedef struct tide_pool_core {
     tide_pool_streams streams;
     tide_pool_rows rows;
 
-    /* What rooms above keep in a pool, and end with it (tide_pool_ending). */
+    /* What rooms above keep in a pool, and end with it (tide_ring.end_pool). */
     struct tide_pinned_ring *ring; /* pinned memory for copies, or NULL */
     struct tide_capture *capture;  /* begun and not ended, or NULL */
 } tide_pool_core;

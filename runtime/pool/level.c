@@ -4,6 +4,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/ring.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
@@ -20,25 +21,23 @@ static void level_retire_above(tide_pool *pool, tide_entry *base)
 }
 
 /* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
-static tide_undo *level_undo_of[TIDE_UNDO_COUNT] = {
+static void level_undo_above(tide_pool *pool, const tide_entry *entry)
+{
+    TIDE_RINGS_CALL(undo, pool, entry);
+}
+
+static void (*const level_undo_of[TIDE_UNDO_COUNT])(tide_pool *, const tide_entry *) = {
     [TIDE_UNDO_REQUEST] = tide_request_undo,
     [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
+    [TIDE_UNDO_IMPORT] = level_undo_above,
     [TIDE_UNDO_STREAM] = tide_streams_undo,
 };
-
-void tide_level_set_undo(tide_undo_kind kind, tide_undo *undo)
-{
-    tide_assert(kind < TIDE_UNDO_COUNT && undo != NULL);
-    tide_assert(level_undo_of[kind] == NULL || level_undo_of[kind] == undo);
-    level_undo_of[kind] = undo;
-}
 
 /* The entry's shelf tells its kind. */
 static void level_undo(tide_pool *pool, const tide_entry *entry)
 {
     ptrdiff_t kind = entry->shelf - pool->core->log.undo;
     tide_assert(kind >= 0 && kind < TIDE_UNDO_COUNT);
-    tide_assert(kind == TIDE_UNDO_MARK || level_undo_of[kind] != NULL); /* attached */
     if (level_undo_of[kind] != NULL)
         level_undo_of[kind](pool, entry);
 }

@@ -9,12 +9,6 @@
 
 #include "runtime/pool/log.h"
 
-/* Undoes what an entry of a kind stands for; the entry has been taken from the log. */
-typedef void tide_undo(tide_pool *pool, const tide_entry *entry);
-
-/* Says what undoes a kind that a room above has. While the hooks are attached, before any pool. */
-void tide_level_set_undo(tide_undo_kind kind, tide_undo *undo);
-
 /* Pops down to `base`, restoring. Does not change the level, nor what it has saved: that is the
  * caller's. */
 void tide_log_rewind(tide_pool *pool, tide_entry *base);

@@ -13,15 +13,25 @@
 
 static _Thread_local tide_pool *local_pool;
 
-/* The thread's pools of devices, one for each stream. */
-typedef struct local_pools {
-    struct local_pools *next;
-    tide_pool *pool;
-    tide_device *device;
-    uint64_t stream; /* its number: handles are used again */
-} local_pools;
+/* The thread's pools of devices, one for each stream, the latest first. */
+static _Thread_local tide_pool *local_on_devices;
 
-static _Thread_local local_pools *local_on_devices;
+static void local_end(tide_pool *pool)
+{
+    tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
+}
+
+/* Out of the list, the latest of the device (NULL: of any) first; NULL: there is none. */
+static tide_pool *local_take(const tide_device *device)
+{
+    tide_pool **link = &local_on_devices;
+    while (*link != NULL && device != NULL && (*link)->core->device != device)
+        link = &(*link)->core->owner.next_local;
+    tide_pool *taken = *link;
+    if (taken != NULL)
+        *link = taken->core->owner.next_local;
+    return taken;
+}
 
 /* Runs when the thread ends. A later destructor of the same thread may enter a scope and so make a
  * new pool: the next round of destructors discards it. */
@@ -31,24 +41,9 @@ static void local_discard(void)
     tide_assert(pool != NULL || local_on_devices != NULL);
     local_pool = NULL;
     if (pool != NULL)
-        tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
-    for (local_pools *one; (one = local_on_devices) != NULL;) {
-        local_on_devices = one->next;
-        tide_pool_discard(one->pool, (tide_place){TIDE_NOWHERE});
-        tide_os_free(one);
-    }
-}
-
-/* Without somebody to end it with the thread, the thread gets no pool. */
-static tide_status local_keep(const char *call)
-{
-    char name[TIDE_OS_NAME_BYTES];
-    tide_status kept = tide_thread_keep(TIDE_THREAD_POOL, local_discard);
-    if (kept == TIDE_OK)
-        return TIDE_OK;
-    tide_os_thread_name(name);
-    return tide_fail(kept, call, "thread '%s' cannot keep a pool: %s", name,
-                     tide_thread_refusal(kept));
+        local_end(pool);
+    while ((pool = local_take(NULL)) != NULL)
+        local_end(pool);
 }
 
 /* There was nothing to keep after all. */
@@ -58,60 +53,59 @@ static void local_forget(void)
         tide_thread_forget(TIDE_THREAD_POOL);
 }
 
-static tide_pool *local_make_pool(void)
+/* Without somebody to end it with the thread, the thread gets no pool. */
+static tide_pool *local_make(tide_device *device, void *stream, const char *call)
 {
-    tide_assert(local_pool == NULL);
     char name[TIDE_OS_NAME_BYTES];
-    if (local_keep("tide_pool_local") != TIDE_OK)
-        return NULL;
     tide_os_thread_name(name);
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = name});
+    tide_status kept = tide_thread_keep(TIDE_THREAD_POOL, local_discard);
+    if (kept != TIDE_OK) {
+        tide_fail(kept, call, "thread '%s' cannot keep a pool: %s", name,
+                  kept == TIDE_ERROR_LIMIT ? "the process has no thread key left"
+                                           : "no memory for what is done when the thread ends");
+        return NULL;
+    }
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.name = name, .device = device, .stream = stream});
     if (pool == NULL) {
         local_forget();
         return NULL;
     }
     tide_assert(tide_pool_owner(pool->core) == tide_os_thread());
     __atomic_store_n(&pool->core->owner.local, true, __ATOMIC_RELAXED);
-    return local_pool = pool;
+    return pool;
+}
+
+static TIDE_COLD tide_pool *local_make_first(void)
+{
+    return local_pool = local_make(NULL, NULL, "tide_pool_local");
 }
 
 tide_pool *tide_pool_local(void)
 {
-    return TIDE_LIKELY(local_pool != NULL) ? local_pool : local_make_pool();
+    return TIDE_LIKELY(local_pool != NULL) ? local_pool : local_make_first();
 }
 
 /* ---- on devices --------------------------------------------------------------------------- */
 
+/* By the stream's number: handles are used again. */
 static tide_pool *local_find(const tide_device *device, uint64_t stream)
 {
-    local_pools *one = local_on_devices;
-    while (one != NULL && (one->device != device || one->stream != stream))
-        one = one->next;
-    return one != NULL ? one->pool : NULL;
+    tide_pool *pool = local_on_devices;
+    while (pool != NULL &&
+           (pool->core->device != device || pool->core->streams.own_number != stream))
+        pool = pool->core->owner.next_local;
+    return pool;
 }
 
 /* The device is held meanwhile. */
 static tide_pool *local_make_on(tide_device *device, void *stream, const char *call)
 {
-    char name[TIDE_OS_NAME_BYTES];
-    if (local_keep(call) != TIDE_OK)
+    tide_pool *pool = local_make(device, stream, call);
+    if (pool == NULL)
         return NULL;
-    tide_os_thread_name(name);
-    local_pools *made = tide_os_resize(NULL, sizeof *made);
-    tide_pool *pool = made != NULL ? tide_pool_create(&(tide_pool_options){
-                                         .name = name, .device = device, .stream = stream})
-                                   : NULL;
-    if (pool == NULL) {
-        if (made == NULL)
-            tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember a pool of '%s'", name);
-        tide_os_free(made);
-        local_forget();
-        return NULL;
-    }
-    __atomic_store_n(&pool->core->owner.local, true, __ATOMIC_RELAXED);
-    *made = (local_pools){local_on_devices, pool, device, pool->core->streams.own_number};
-    local_on_devices = made;
-    return pool;
+    pool->core->owner.next_local = local_on_devices;
+    return local_on_devices = pool;
 }
 
 tide_pool *tide_pool_local_on(tide_device *device, void *stream)
@@ -134,27 +128,15 @@ tide_pool *tide_pool_local_on(tide_device *device, void *stream)
 
 static tide_status local_check_end(const tide_device *device, const char *call)
 {
-    for (const local_pools *one = local_on_devices; one != NULL; one = one->next) {
-        if (one->device != device)
+    for (tide_pool *pool = local_on_devices; pool != NULL; pool = pool->core->owner.next_local) {
+        if (pool->core->device != device)
             continue;
-        TIDE_FORWARD(tide_pool_use(one->pool, call));
-        if (!tide_at_root(one->pool))
+        TIDE_FORWARD(tide_pool_use(pool, call));
+        if (!tide_at_root(pool))
             return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
-                             one->pool->core->name, tide_depth(one->pool));
+                             pool->core->name, tide_depth(pool));
     }
     return TIDE_OK;
-}
-
-/* Out of the list, the latest first; NULL: there is none. */
-static local_pools *local_take(const tide_device *device)
-{
-    local_pools **link = &local_on_devices;
-    while (*link != NULL && (*link)->device != device)
-        link = &(*link)->next;
-    local_pools *taken = *link;
-    if (taken != NULL)
-        *link = taken->next;
-    return taken;
 }
 
 /* From the list's start again after each: deleters are called, which may end others, too. */
@@ -166,10 +148,8 @@ tide_status tide_pool_local_end(tide_device *device)
                          "the %s has no pools that end before the thread",
                          device == NULL ? "NULL device" : "host");
     TIDE_FORWARD(local_check_end(device, call));
-    for (local_pools *one; (one = local_take(device)) != NULL;) {
-        tide_pool_discard(one->pool, (tide_place){TIDE_NOWHERE});
-        tide_os_free(one);
-    }
+    for (tide_pool *pool; (pool = local_take(device)) != NULL;)
+        local_end(pool);
     local_forget();
     return TIDE_OK;
 }

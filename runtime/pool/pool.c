@@ -240,29 +240,6 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     return pool;
 }
 
-/* ---- what ends with a pool -------------------------------------------------------------- */
-
-static tide_pool_ending pool_endings[TIDE_ENDINGS_MAX];
-static size_t pool_ending_count;
-
-void tide_pool_add_ending(tide_pool_ending ending)
-{
-    for (size_t i = 0; i < pool_ending_count; i++)
-        if (pool_endings[i].destroy == ending.destroy)
-            return;
-    tide_assert(pool_ending_count < TIDE_ENDINGS_MAX && ending.destroy != NULL);
-    pool_endings[pool_ending_count++] = ending;
-}
-
-static void pool_run_endings(tide_pool *pool, bool destroyed)
-{
-    for (size_t i = 0; i < pool_ending_count; i++) {
-        void (*end)(tide_pool *) = destroyed ? pool_endings[i].destroy : pool_endings[i].empty;
-        if (end != NULL)
-            end(pool);
-    }
-}
-
 /* ---- rewind everything ------------------------------------------------------------------ */
 
 static void pool_reset_row(tide_pool *pool, tide_row *row)
@@ -314,7 +291,7 @@ tide_status tide_pool_empty(tide_pool *pool)
     TIDE_FORWARD(tide_trim_admit(pool, call));
     TIDE_FORWARD(pool_abandon_all(pool, call, (tide_place){TIDE_CALLER}));
     tide_pool_trim_slots(pool);
-    pool_run_endings(pool, false);
+    TIDE_RINGS_CALL(end_pool, pool, false);
     tide_assert(pool->core->memory.bytes_held == 0);
     return TIDE_OK;
 }
@@ -331,7 +308,7 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
         tide_pool_own(core); /* a thread's pool may be discarded by whoever ends the process */
     pool_rewind_all(pool, caller);
     tide_pool_trim_slots(pool);
-    pool_run_endings(pool, true);
+    TIDE_RINGS_CALL(end_pool, pool, true);
     tide_assert(core->memory.bytes_held == 0 &&
                 core->capture == NULL); /* an ending has dropped it */
     for (uint32_t i = 0; i < core->rows.used_count; i++)

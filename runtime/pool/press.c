@@ -2,8 +2,6 @@
 /* Free slots given back where memory is short: the pool's own, and those of idle pools. */
 #include "runtime/pool/press.h"
 
-#include <stdio.h>
-
 #include "runtime/base/assert.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/registry.h"
@@ -185,12 +183,19 @@ static size_t press_other(tide_pool *pool, size_t bytes)
     return gone;
 }
 
-/* A pool of the calling thread that is not at work. */
-static size_t press_own(tide_pool *pool, size_t bytes)
+/* May the calling thread, its owner, take from the pool, with the registry locked? */
+static bool press_is_mine(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    bool at_work = core->working || core->shut;
-    return press_may(core) && !at_work ? tide_pool_press(pool, NULL, NULL, bytes) : 0;
+    return tide_pool_owner(core) == tide_os_thread() && press_may(core) && !core->working &&
+           !core->shut;
+}
+
+static size_t press_any(tide_pool *pool, size_t bytes)
+{
+    if (tide_pool_owner(pool->core) != tide_os_thread())
+        return press_other(pool, bytes);
+    return press_is_mine(pool) ? tide_pool_press(pool, NULL, NULL, bytes) : 0;
 }
 
 typedef struct pressing {
@@ -202,9 +207,7 @@ static void press_visit(tide_pool *pool, void *user)
     pressing *by = user;
     if (by->gone >= by->missing)
         return;
-    size_t bytes = by->missing - by->gone;
-    by->gone += tide_pool_owner(pool->core) == tide_os_thread() ? press_own(pool, bytes)
-                                                                : press_other(pool, bytes);
+    by->gone += press_any(pool, by->missing - by->gone);
 }
 
 size_t tide_pools_press(tide_device *device, size_t bytes)
@@ -223,37 +226,5 @@ void tide_pool_press_idle(tide_pool *pool)
 
 bool tide_pool_is_own_and_idle(const tide_pool *pool)
 {
-    const tide_pool_core *core = pool->core;
-    return tide_pool_owner(core) == tide_os_thread() && tide_at_root(pool) && press_may(core) &&
-           !core->working && !core->shut && core->capture == NULL;
-}
-
-/* ---- who holds how much -------------------------------------------------------------------- */
-
-typedef struct telling {
-    const tide_device *device;
-    size_t held, most;
-    char name[sizeof((tide_pool_core *)NULL)->name];
-} telling;
-
-static void press_count(tide_pool *pool, void *user)
-{
-    telling *by = user;
-    if (pool->core->device != by->device)
-        return;
-    size_t held = tide_figure(&pool->core->memory.bytes_held);
-    by->held += held;
-    if (held <= by->most)
-        return;
-    by->most = held;
-    snprintf(by->name, sizeof by->name, "%s", pool->core->name);
-}
-
-void tide_pools_tell(const tide_device *device, char *text, size_t room)
-{
-    telling by = {.device = device};
-    tide_pools_visit(press_count, &by);
-    int length = snprintf(text, room, "pools hold %zu bytes", by.held);
-    if (by.held != 0 && length > 0 && (size_t)length < room)
-        snprintf(text + length, room - (size_t)length, ", '%s' most: %zu", by.name, by.most);
+    return press_is_mine(pool) && tide_at_root(pool);
 }

@@ -13,7 +13,6 @@
 #include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
 #include "runtime/check/guard.h"
-#include "runtime/check/report.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/log.h"
@@ -110,22 +109,6 @@ static bool row_reserve_record(tide_row *row)
     tide_registry_unlock();
     tide_os_free(old);
     return true;
-}
-
-/* Once for each type of a pool, long before the limit: most likely nothing rewinds. */
-static void row_warn(tide_pool *pool, tide_row *row, tide_place place)
-{
-    uint32_t most = (uint32_t)tide_setting_get(TIDE_SETTING_live_warn);
-    if (row->warned || most == 0 || row->count < most)
-        return;
-    row->warned = true;
-    tide_shut was = tide_pool_shut(pool); /* the program's function may be told */
-    tide_report(TIDE_REPORT_MANY_LIVE,
-                "%u arrays of %.60s are live in pool '%s', limit %d: is a scope missing?\n"
-                "  acquired  %s",
-                row->count, tide_type_facts_of(row->type)->name, pool->core->name, TIDE_ROW_MAX,
-                tide_place_text(place).text);
-    tide_pool_open_again(pool, was);
 }
 
 /* The smallest free slot after `slot` that holds n elements, or NULL. */
@@ -359,7 +342,6 @@ static tide_slot *row_append(tide_pool *pool, tide_row *row, const tide_slot_req
     __atomic_store_n(&row->count, row->count + 1, __ATOMIC_RELEASE);
     tide_assert(row->count <= TIDE_ROW_MAX && row->slots[row->count].limit == 0);
     row_watch_sizes(pool, row, slot, request);
-    row_warn(pool, row, request->place);
     return slot;
 }
 

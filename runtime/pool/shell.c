@@ -6,7 +6,6 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"
-#include "runtime/base/settings.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 
@@ -33,10 +32,12 @@ enum {
     SMALL_ENTRIES = 256 /* of the log, ever  */
 };
 
+enum { SHELLS = 16 }; /* that are kept */
+
 /* Guarded by the registry. */
 static struct {
-    tide_pool *kept[TIDE_SHELLS_MAX]; /* the one given last is the first to be taken */
-    uint32_t count, least;            /* and the least of them since the last trim   */
+    tide_pool *kept[SHELLS]; /* the one given last is the first to be taken */
+    uint32_t count;
 } shells;
 
 /* ---- laid out ---------------------------------------------------------------------------- */
@@ -109,20 +110,18 @@ static void shell_wipe(tide_pool *pool)
 
 /* ---- kept -------------------------------------------------------------------------------- */
 
-/* Takes the one given last, if there are more than `most`. */
-static tide_pool *shell_take_above(uint32_t most)
+/* The one given last, or NULL. */
+static tide_pool *shell_take_kept(void)
 {
     tide_registry_lock();
-    tide_pool *pool = shells.count > most ? shells.kept[--shells.count] : NULL;
-    if (shells.count < shells.least)
-        shells.least = shells.count;
+    tide_pool *pool = shells.count > 0 ? shells.kept[--shells.count] : NULL;
     tide_registry_unlock();
     return pool;
 }
 
 tide_pool *tide_shell_take(void)
 {
-    tide_pool *pool = shell_take_above(0);
+    tide_pool *pool = shell_take_kept();
     if (pool == NULL)
         pool = tide_os_reserve(RESERVED);
     if (pool == NULL)
@@ -132,11 +131,10 @@ tide_pool *tide_shell_take(void)
     return pool;
 }
 
-static bool shell_keep(tide_pool *pool, uint32_t most)
+static bool shell_keep(tide_pool *pool)
 {
-    tide_assert(most <= TIDE_SHELLS_MAX);
     tide_registry_lock();
-    bool kept = shells.count < most;
+    bool kept = shells.count < SHELLS;
     if (kept)
         shells.kept[shells.count++] = pool;
     tide_registry_unlock();
@@ -149,33 +147,19 @@ static void shell_give_back(tide_pool *pool)
     shell_unreserve(pool);
 }
 
-static void shell_give_back_above(uint32_t most)
-{
-    for (tide_pool *pool; (pool = shell_take_above(most)) != NULL;)
-        shell_give_back(pool);
-}
-
 void tide_shell_give(tide_pool *pool)
 {
-    bool keep = !pool->core->careful && shell_is_small(pool);
-    if (!keep) {
+    if (pool->core->careful || !shell_is_small(pool)) {
         shell_unreserve(pool);
         return;
     }
     shell_wipe(pool);
-    uint32_t most = (uint32_t)tide_constant_get(TIDE_CONSTANT_pools_kept);
-    if (!shell_keep(pool, most)) {
+    if (!shell_keep(pool))
         shell_give_back(pool);
-        shell_give_back_above(most);
-    }
 }
 
-void tide_shells_trim(tide_shells_which which)
+void tide_shells_trim(void)
 {
-    tide_registry_lock();
-    uint32_t gone = which == TIDE_SHELLS_ALL ? shells.count : shells.least;
-    uint32_t stay = shells.count - gone;
-    shells.least = stay;
-    tide_registry_unlock();
-    shell_give_back_above(stay);
+    for (tide_pool *pool; (pool = shell_take_kept()) != NULL;)
+        shell_give_back(pool);
 }

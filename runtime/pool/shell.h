@@ -15,17 +15,13 @@
 
 #include "runtime/pool/core.h"
 
-enum { TIDE_SHELLS_MAX = 64 }; /* most that the setting `pools_kept` can ask for */
-
 /* A pool with all its parts in place, everything else zero. NULL: no address space. */
 tide_pool *tide_shell_take(void);
 
 /* The pool is over, delisted, and has given up what it held, its records too. */
 void tide_shell_give(tide_pool *pool);
 
-/* Gives kept shells back to the system: all of them, or as many as nobody has wanted since this was
- * last called. Any thread. */
-typedef enum tide_shells_which { TIDE_SHELLS_ALL, TIDE_SHELLS_UNUSED } tide_shells_which;
-void tide_shells_trim(tide_shells_which which);
+/* Gives kept shells back to the system. Any thread. */
+void tide_shells_trim(void);
 
 #endif

@@ -81,29 +81,28 @@ static void trim_pass(tide_slot_record *record)
 
 /* What goes: what was not used lately, what holds far more than was asked of it lately; what holds
  * far more than its peak since the last time. */
-typedef enum trim_excess { UNUSED = 1, WASTED = 2, COMPACTED = 4 } trim_excess;
-
 static bool trim_is_excess(const tide_row *row, const tide_slot_record *record, size_t peak,
-                           uint32_t kinds)
+                           uint32_t requests)
 {
-    return ((kinds & UNUSED) != 0 && record->recent == 0) ||
-           ((kinds & WASTED) != 0 && trim_is_wasteful(row, record, record->recent)) ||
-           ((kinds & COMPACTED) != 0 && trim_is_wasteful(row, record, peak));
+    return ((requests & TIDE_REQUEST_TRIM_UNUSED) != 0 && record->recent == 0) ||
+           ((requests & TIDE_REQUEST_TRIM_WASTED) != 0 &&
+            trim_is_wasteful(row, record, record->recent)) ||
+           ((requests & TIDE_REQUEST_COMPACT) != 0 && trim_is_wasteful(row, record, peak));
 }
 
 /* Afterwards every free slot shows a limit of 0, so that its next use comes by cold code once and
  * starts a new peak. */
 static void trim_row_excess(tide_pool *pool, tide_row *row, tide_trim_summary *summary,
-                            uint32_t kinds)
+                            uint32_t requests)
 {
     for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
         tide_slot_record *record = tide_slot_record_of(row, slot);
         size_t peak = record->peak;
-        if ((kinds & (UNUSED | WASTED)) != 0)
+        if ((requests & (TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED)) != 0)
             trim_pass(record);
         else
             tide_slot_note_peak(record);
-        if (trim_is_excess(row, record, peak, kinds))
+        if (trim_is_excess(row, record, peak, requests))
             trim_give_back(pool, row, slot, summary);
         tide_assert(record->peak == 0);
         tide_slot_admit(slot, 0);
@@ -126,9 +125,9 @@ static bool trim_may(tide_pool *pool, const char *call)
     return tide_pool_use_or_report(pool, call) == TIDE_OK && tide_trim_admit(pool, call) == TIDE_OK;
 }
 
-/* `kinds` of excess; 0: all that is free. */
+/* What `requests` say; 0: all that is free. */
 static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const char *call,
-                                       uint32_t kinds)
+                                       uint32_t requests)
 {
     tide_trim_summary summary = {0};
     if (type != TIDE_ALL_TYPES && tide_type_facts_of(type) == NULL) {
@@ -140,8 +139,8 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
         tide_row *row = pool->core->rows.used[i];
         if (type != TIDE_ALL_TYPES && type != row->type)
             continue;
-        if (kinds != 0)
-            trim_row_excess(pool, row, &summary, kinds);
+        if (requests != 0)
+            trim_row_excess(pool, row, &summary, requests);
         else
             trim_row(pool, row, &summary);
     }
@@ -164,25 +163,22 @@ tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
 {
     const char *call = "tide_pool_trim";
     if (type == TIDE_ALL_TYPES)
-        tide_shells_trim(TIDE_SHELLS_ALL);
+        tide_shells_trim();
     return trim_may(pool, call) ? trim_each_row(pool, type, call, 0) : (tide_trim_summary){0};
 }
 
 void tide_pool_trim_lately(tide_pool *pool, uint32_t requests)
 {
     const char *call = "tide_pool_trim_lately";
-    uint32_t kinds = ((requests & TIDE_REQUEST_TRIM_UNUSED) != 0 ? UNUSED : 0) |
-                     ((requests & TIDE_REQUEST_TRIM_WASTED) != 0 ? WASTED : 0) |
-                     ((requests & TIDE_REQUEST_COMPACT) != 0 ? COMPACTED : 0);
-    tide_assert(kinds != 0);
+    tide_assert(requests != 0);
     if (trim_may(pool, call))
-        (void)trim_each_row(pool, TIDE_ALL_TYPES, call, kinds);
+        (void)trim_each_row(pool, TIDE_ALL_TYPES, call, requests);
 }
 
 tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
 {
     const char *call = "tide_pool_compact";
-    return trim_may(pool, call) ? trim_each_row(pool, type, call, COMPACTED)
+    return trim_may(pool, call) ? trim_each_row(pool, type, call, TIDE_REQUEST_COMPACT)
                                 : (tide_trim_summary){0};
 }
 
@@ -266,8 +262,7 @@ static void request_defer(tide_pool *pool)
     tide_pool_core *core = pool->core;
     tide_assert(!tide_at_root(pool));
     if (!core->requests.deferred) {
-        if (tide_log_usual_room(core) == core->log.start ||
-            pool->log_top == core->log.end)
+        if (tide_log_usual_room(core) == core->log.start || pool->log_top == core->log.end)
             return;
         tide_log_push(pool, &core->log.undo[TIDE_UNDO_REQUEST], NULL, 0);
         core->requests.deferred = true;

@@ -136,11 +136,6 @@ static void prepare_mixed(struct fixture *fixture)
     need(tide_acquire(fixture->pool, float, 10) != NULL, "acquire");
 }
 
-static tide_status pool_check(struct fixture *fixture)
-{
-    return tide_pool_check(fixture->pool);
-}
-
 /* Giving back must not need anything. */
 static tide_status pool_trim(struct fixture *fixture)
 {
@@ -430,7 +425,6 @@ static const struct fault_case cases[] = {
     {"tide_acquire in memory", prepare_in_memory, acquire_in_memory, ASKS, "tide_acquire", 0},
     {"tide_pool_destroy", prepare_small, pool_destroy, ASKS, NULL, 0},
     {"tide_pool_local", NULL, thread_pool, ASKS, NULL, 0},
-    {"tide_pool_check", prepare_mixed, pool_check, ASKS, "tide_pool_check", 1 << TIDE_ERROR_STATE},
     {"tide_pool_trim", prepare_mixed, pool_trim, NEVER, NULL, 0},
     {"tide_pool_compact", prepare_mixed, pool_compact, NEVER, NULL, 0},
     {"tide_pool_reset", prepare_mixed, pool_reset, NEVER, NULL, 0},
