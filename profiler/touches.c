@@ -3,7 +3,7 @@
 #include "profiler/touches.h"
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
 
 /* The types that a scope touched, ascending, as many as a pattern has room for;

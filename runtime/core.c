@@ -13,5 +13,7 @@ static void core_attach(void)
     tide_pools_prepare();
 }
 
-const tide_ring tide_ring_core = {
-    .attach = core_attach, .press = tide_pools_press, .undo = tide_import_undo};
+const tide_ring tide_ring_core = {.attach = core_attach,
+                                  .press = tide_pools_press,
+                                  .tell = tide_pools_tell,
+                                  .undo = tide_import_undo};

@@ -161,6 +161,19 @@ static void pools_give_back_to_buffers_and_buffers_to_pools(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static void who_is_refused_is_told_who_holds_how_much(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "holder"});
+    assert_non_null(tide_acquire(pool, char, 3 * MIB));
+    leave_room(MIB);
+    assert_null(tide_acquire(pool, double, MIB));
+    expect_error(TIDE_ERROR_LIMIT, "'holder' most: 3145728; buffers hold ");
+    leave_room(0);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 /* ---- a large array at another position each time ------------------------------------------- */
 
 static void take_eight(tide_pool *pool, void *state)
@@ -498,6 +511,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(the_slot_that_is_replaced_goes_first),
     cmocka_unit_test(other_pools_of_the_thread_give_back),
     cmocka_unit_test(pools_give_back_to_buffers_and_buffers_to_pools),
+    cmocka_unit_test(who_is_refused_is_told_who_holds_how_much),
     cmocka_unit_test(what_idle_threads_hold_is_given_back_at_the_limit),
     cmocka_unit_test(what_idle_threads_hold_goes_by_age),
     cmocka_unit_test(a_thread_that_sleeps_in_a_scope_keeps_its_arrays),

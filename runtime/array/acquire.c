@@ -5,7 +5,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/check/report.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
 
 static const char call[] = "tide_acquire";

@@ -11,7 +11,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/device/deferred.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
 

@@ -86,14 +86,6 @@ void *tide_os_map_guarded(size_t bytes, size_t guard)
     return NULL;
 }
 
-/* To the kernel, neighbours that look alike are one mapping. A hole in it makes two, and the
- * process may have as many as it may: then the kernel refuses, and the addresses stay
- * forbidden for good. */
-void tide_os_unmap_guarded(void *start, size_t bytes)
-{
-    (void)munmap(start, bytes);
-}
-
 /* The kernel may refuse the first call, when the process has as many mappings as it may: then
  * the memory can still be read and written. (One call could do both: a fresh mapping over the
  * old one. But should that fail, it may leave a hole, and another thread's memory could come

@@ -17,9 +17,8 @@ void tide_os_unreserve(void *start, size_t bytes);
 /* Bytes of a page: 4, 16 or 64 KiB. */
 size_t tide_os_page(void);
 
-/* Accessible memory followed by `guard` bytes that fault. NULL when refused. */
+/* Accessible memory followed by `guard` bytes that fault. NULL when refused. Free with tide_os_unmap. */
 void *tide_os_map_guarded(size_t bytes, size_t guard);
-void tide_os_unmap_guarded(void *start, size_t bytes);
 
 /* Makes mapped memory fault, and gives its pages back, as far as the system lets it. */
 void tide_os_forbid(void *start, size_t bytes);

@@ -23,8 +23,3 @@ void tide_attach(void)
     tide_copy_stay();
     pthread_once(&ring_attached, ring_attach_all);
 }
-
-void tide_need_background(void)
-{
-    TIDE_RINGS_CALL(need);
-}

@@ -32,6 +32,8 @@ typedef struct tide_ring {
     /* Memory of the device is short: gives back so many bytes of what is kept free, or all there is where
      * that is less. Nothing is locked, and what wants the memory is shut. Returns how many. */
     size_t (*press)(tide_device *device, size_t bytes);
+    /* Writes what is held of the device's memory, for a message: "pools hold 5 bytes". */
+    void (*tell)(const tide_device *device, char *text, size_t room);
     /* A pool is emptied, or destroyed with everything in it rewound: what rooms above keep in it ends. */
     void (*end_pool)(tide_pool *pool, bool destroyed);
     /* A rewind has come to an entry of the log that a room above has pushed (TIDE_UNDO_IMPORT). */
@@ -63,9 +65,6 @@ extern const size_t tide_ring_count;
 #define TIDE_RINGS_CALL_INWARD(ring, member)         \
     for (size_t ring = tide_ring_count; ring-- > 0;) \
         if (tide_rings[ring]->member != NULL)
-
-/* Has the background thread look after what ages, if there may be one. Any thread. */
-void tide_need_background(void);
 
 /* Attaches the rings, once in the process: a second caller waits until the first has attached.
  * A plugin that holds this copy of the library stays loaded from here on. Any thread. */

@@ -22,4 +22,5 @@ static void ring_attach(void)
     tide_lend = &ring_lender;
 }
 
-const tide_ring tide_ring_buffers = {.attach = ring_attach, .press = tide_depot_press};
+const tide_ring tide_ring_buffers = {
+    .attach = ring_attach, .press = tide_depot_press, .tell = tide_depot_tell};

@@ -179,7 +179,7 @@ static void guard_release_oldest(void)
         guard_all.youngest = NULL;
     guard_all.quarantined--;
     __atomic_store_n(&guard->state, FREE, __ATOMIC_RELEASE);
-    tide_os_unmap_guarded(guard->map, guard->bytes + tide_os_page());
+    tide_os_unmap(guard->map, guard->bytes + tide_os_page());
     guard_put_entry(guard);
 }
 

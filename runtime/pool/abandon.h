@@ -16,11 +16,10 @@
  *  3. An event keeps the levels up to its `kept` and abandons the younger ones. A level of tag
  *     {epoch, level} is abandoned iff some event after that epoch kept less than that level.
  *  4. Of two events the later one makes the earlier irrelevant if it kept no more. So the
- *     events worth remembering have rising `kept`, and the first of them that is later than
- *     the tag's epoch kept least.
+ *     events worth remembering have rising `kept`.
  *
  * Epochs do not start again from zero, for a block may be as old as it likes. There are 2^40 of
- * them, and room for TIDE_ABANDON_MAX events that rise. What would need one more is refused. So is a
+ * them (a day and more of nothing else), and room for TIDE_ABANDON_MAX events that rise. What would need one more is refused. So is a
  * level that the rest of a tag cannot count: longjmps may leave open as many as they like. */
 #ifndef TIDEPOOL_RUNTIME_POOL_ABANDON_H
 #define TIDEPOOL_RUNTIME_POOL_ABANDON_H
@@ -35,7 +34,7 @@ typedef struct tide_abandonments {
     uint64_t events[TIDE_ABANDON_MAX]; /* as tags: the epoch that began, the level kept */
 } tide_abandonments;
 
-/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no epoch or no room left. */
+/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no room left. */
 tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call);
 
 /* Levels younger than the open one are gone; starts a new epoch. Was admitted. */

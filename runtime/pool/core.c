@@ -102,23 +102,13 @@ __attribute__((no_sanitize("thread"))) static uint64_t core_sample_uses(const ti
     return *(const volatile uint64_t *)&pool->uses[number];
 }
 
-typedef struct core_uses {
-    uint32_t number;
-    uint64_t sum;
-} core_uses;
-
-static void core_add_uses(tide_pool *pool, void *user)
-{
-    core_uses *query = user;
-    query->sum += core_sample_uses(pool, query->number);
-}
-
 uint64_t tide_uses_sum(uint32_t number)
 {
-    tide_assert(number != 0 && number < TIDE_SITES_COUNTED);
-    core_uses query = {.number = number, .sum = core_counts.kept[number]};
-    tide_pools_visit(core_add_uses, &query);
-    return query.sum;
+    tide_assert(number != 0 && number < TIDE_SITES_COUNTED && tide_registry_held());
+    uint64_t sum = core_counts.kept[number];
+    for (const tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
+        sum += core_sample_uses(pool, number);
+    return sum;
 }
 
 void tide_uses_keep(tide_pool *pool)

@@ -109,7 +109,7 @@ typedef enum tide_undo_kind {
     TIDE_UNDO_COUNT
 } tide_undo_kind;
 
-/* The undo log; runtime/pool/log.h. */
+/* The undo log; runtime/pool/level.h. */
 typedef struct tide_log {
     tide_entry *start, *end;
     tide_shelf undo[TIDE_UNDO_COUNT]; /* the shelves of the entries above */

@@ -1,15 +1,140 @@
 /* SPDX-License-Identifier: MIT */
-/* Levels open and close here by their cold paths; one loop puts back what the undo log holds. */
+/* The undo log: room, entries, saving a shelf; when it is open to fast paths. Arrays of careful pools that
+ * stop being live. Levels open and close here by their cold paths; one loop puts back what the log holds. */
 #include "runtime/pool/level.h"
+
+#include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/ring.h"
+#include "runtime/base/shim.h"
 #include "runtime/base/type.h"
-#include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
+
+/* ---- entries ---------------------------------------------------------------------------- */
+
+void tide_log_refuse(const tide_pool *pool, const char *call)
+{
+    tide_fail(TIDE_ERROR_LIMIT, call,
+              "the undo log of pool '%s' is full at depth %zu, limit %d entries: "
+              "are scopes left open?",
+              pool->core->name, tide_depth(pool), TIDE_LOG_ENTRIES);
+}
+
+/* ---- saving a shelf --------------------------------------------------------------------- */
+
+bool tide_log_saved(const tide_pool *pool, const tide_shelf *shelf)
+{
+    tide_assert(shelf->next != NULL);
+    return (pool->saved & shelf->bit) != 0 || tide_at_root(pool);
+}
+
+/* The root need not save anything: nothing is older than it. A type without a bit is saved anew by each
+ * acquire: one entry for each array that is live below the root, taken back with it. */
+bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
+{
+    tide_assert(tide_shelf_real(pool, shelf));
+    if (tide_log_saved(pool, shelf)) {
+        pool->saved |= shelf->bit;
+        return true;
+    }
+    if (!tide_log_room(pool, 1, call))
+        return false;
+    tide_log_push(pool, shelf, shelf->next, 0);
+    pool->saved |= shelf->bit;
+    return true;
+}
+
+/* ---- fast paths ------------------------------------------------------------------------- */
+
+void tide_log_set_room(tide_pool *pool, tide_entry *room)
+{
+    tide_assert(room == pool->core->log.start || room == pool->core->log.end);
+    __atomic_store_n(&pool->log_room, room, __ATOMIC_SEQ_CST);
+}
+
+bool tide_log_is_closed(const tide_pool *pool)
+{
+    return __atomic_load_n(&pool->log_room, __ATOMIC_SEQ_CST) == pool->core->log.start;
+}
+
+/* Careful pools and declared streams keep it closed. */
+tide_entry *tide_log_usual_room(const tide_pool_core *core)
+{
+    return core->careful || core->streams.foreign_count != 0 ? core->log.start : core->log.end;
+}
+
+/* Is something asked that keeps the log closed? What waits for the root does not. */
+static bool log_is_wanted(const tide_pool_core *core)
+{
+    uint32_t asked = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
+    return !core->requests.deferred && asked != 0;
+}
+
+/* Requests that are not served yet keep the log closed. Who asks sets a bit before closing it, so
+ * it is closed here, too. A request that comes between the two looks may have closed it before it
+ * was opened here, so it is closed once more. */
+void tide_log_reopen(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    tide_log_set_room(pool, log_is_wanted(core) ? core->log.start : tide_log_usual_room(core));
+    if (log_is_wanted(core))
+        tide_log_set_room(pool, core->log.start);
+}
+
+/* ---- arrays of careful pools that stop being live ---------------------------------------- */
+
+/* All ones: NaN in every floating type, -1 or the largest value in the integers. */
+enum { POISON = 0xFF };
+
+/* On the pool's stream: after all that used the array, before all that will use its memory. If the
+ * device refuses, the array is not poisoned. */
+static void retire_poison_device(const tide_pool *pool, void *data, size_t bytes)
+{
+    tide_device *device = pool->core->device;
+    const unsigned char pattern = POISON;
+    if (tide_streams_own(pool, "tide_rewind") == TIDE_OK)
+        (void)device->methods->fill(device, pool->core->streams.own, data, &pattern, 1, bytes);
+}
+
+static void retire_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    size_t used = 0;
+    tide_assert(record->live && slot < row->shelf->next);
+    tide_type_bytes(tide_type_facts_of(row->type), record->length, &used);
+    tide_assert(used <= record->bytes || record->exported != NULL);
+    record->live = false;
+    record->length = 0;
+    if (record->exported != NULL)
+        return; /* a consumer may be reading it */
+    if (core->capture != NULL && core->disabled && !row->device->host)
+        return; /* a graph may use it: runtime/graph/capture.c takes it */
+    if (core->disabled || record->guard != NULL) {
+        tide_slot_hollow(pool, row, slot);
+    } else if (core->poison && row->device->host) {
+        tide_assert(slot->data != NULL && used <= record->bytes);
+        memset(slot->data, POISON, used);
+        tide_shim_dead(slot->data, record->bytes);
+    } else if (core->poison) {
+        retire_poison_device(pool, slot->data, used);
+    }
+}
+
+void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
+{
+    tide_assert(pool->core->careful); /* else the records do not say what is live */
+    tide_assert(first >= row->slots && first <= row->slots + row->count);
+    for (tide_slot *slot = first; slot < row->shelf->next; slot++)
+        if (tide_slot_record_of(row, slot)->live)
+            retire_slot(pool, row, slot);
+}
+
+/* ---- putting back ------------------------------------------------------------------------ */
 
 /* In a careful pool every array that stops being live is told so first, while the slots are
  * still where they were when it was acquired. The oldest entry of a shelf covers the others. */

@@ -397,32 +397,30 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
 {
     tide_pool_core *core = pool->core;
     const size_t align = memory_align(request->facts);
-    tide_slot_record *record = tide_slot_record_of(row, slot);
-    tide_buffer buffer = {0};
+    tide_slot_record *record = tide_slot_record_of(row, slot), made = {.shrunk = record->shrunk};
     tide_memory_want want = {
         .device = row->device,
         .memory = TIDE_MEMORY_DEVICE,
         .align = align,
         .row = row,
-        .slot = request->shrink ? NULL : slot, /* for less memory nobody gives any up */
-        .buffer = memory_draws_buffers(core, row, align) ? &buffer : NULL};
+        .slot = request->shrink ? NULL : slot, /* for less nobody gives any up */
+        .buffer = memory_draws_buffers(core, row, align) ? &made.buffer : NULL};
     void *data = NULL;
     TIDE_FORWARD(memory_size(pool, row, slot, request, align, &want.bytes));
-    tide_guard *guard = memory_guard(core, row, record, request, align, &data);
-    if (guard == NULL && ((!request->shrink && tide_slot_fits(slot, record, request)) ||
-                          memory_extend(pool, row, slot, request, &want)))
+    made.guard = memory_guard(core, row, record, request, align, &data);
+    if (made.guard == NULL && ((!request->shrink && tide_slot_fits(slot, record, request)) ||
+                               memory_extend(pool, row, slot, request, &want)))
         return TIDE_OK;
     if (request->keep != 0 && !row->device->host)
         TIDE_FORWARD(memory_gather_writers(pool, request->call));
-    if (guard != NULL)
-        want.bytes = tide_guard_bytes(guard);
+    if (made.guard != NULL)
+        want.bytes = tide_guard_bytes(made.guard);
     else
         TIDE_FORWARD(
             memory_allocate(pool, &want, memory_least_bytes(request, align), request->call, &data));
     tide_assert((uintptr_t)data % align == 0 && data != NULL && want.bytes >= request->bytes);
-    const size_t fit = guard != NULL ? request->n : tide_type_fit(request->facts, want.bytes);
-    tide_slot_record made = {
-        .capacity = fit, .bytes = want.bytes, .buffer = buffer, .guard = guard};
+    made.bytes = want.bytes;
+    made.capacity = made.guard != NULL ? request->n : tide_type_fit(request->facts, want.bytes);
     TIDE_FORWARD(memory_make_ready(pool, row, slot, request, &made, data));
     if (slot->data != NULL || record->exported != NULL) /* else it is new */
         tide_slot_hollow(pool, row, slot);
@@ -431,7 +429,7 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
     tide_assert(record->capacity >= request->n);
     tide_memory_hold(&core->memory, want.bytes);
     tide_figure_add(&core->memory.allocations, 1);
-    if (want.buffer == NULL && guard == NULL)
+    if (want.buffer == NULL && made.guard == NULL)
         TIDE_RINGS_CALL(took, data, want.bytes, row->type, request->place);
     tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, want.bytes, request->n, request->place);
     return TIDE_OK;

@@ -12,8 +12,8 @@ typedef struct tide_slot_request {
     tide_place place;
     const char *call;
     bool guarded; /* its turn to end at an inaccessible page */
-    size_t keep;  /* bytes of what the slot holds that new memory starts with */
     bool shrink;  /* the slot has more memory than it is to have */
+    size_t keep;  /* bytes of what the slot holds that new memory starts with */
 } tide_slot_request;
 
 /* Can the slot's own memory serve the request? */

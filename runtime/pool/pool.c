@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool's beginning and end, and the two ways to rewind all of it. */
+#define _GNU_SOURCE
 #include "runtime/pool/pool.h"
 
 #include <string.h>
@@ -18,7 +19,6 @@
 #include "runtime/device/lender.h"
 #include "runtime/device/region.h"
 #include "runtime/pool/level.h"
-#include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/shell.h"
@@ -162,18 +162,10 @@ static tide_device *pool_hold_device(const tide_pool_options *options, tide_pool
     return NULL;
 }
 
-/* Not by the C library's formatting, which a program that never prints would load for it. */
-static void pool_set_name(tide_pool_core *core, const char *name)
-{
-    size_t length = 0;
-    for (; length < sizeof core->name - 1 && name[length] != 0; length++)
-        core->name[length] = name[length];
-    core->name[length] = 0;
-}
-
 static void pool_set_options(tide_pool_core *core, const tide_pool_options *options)
 {
-    pool_set_name(core, options->name != NULL ? options->name : "pool");
+    const char *name = options->name != NULL ? options->name : "pool";
+    memcpy(core->name, name, strnlen(name, sizeof core->name - 1));
     core->hook = options->hook;
     core->user = options->user;
     core->buffers = options->buffers;

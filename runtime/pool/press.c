@@ -2,12 +2,16 @@
 /* Free slots given back where memory is short: the pool's own, and those of idle pools. */
 #include "runtime/pool/press.h"
 
+#include <stdio.h>
+
+#include <tidepool/dynamic.h>
+
 #include "runtime/base/assert.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
 
 /* ---- one pool ------------------------------------------------------------------------------ */
@@ -20,64 +24,28 @@ static size_t press_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     return bytes;
 }
 
-/* The row's free slot that fits best where so many bytes are missing, if it fits better than the
- * best so far: the smallest that is enough, or else the largest. Of two the one of the lower type:
- * in which order a pool came to its types tells nothing. */
-static void press_choose(tide_row *row, size_t missing, tide_row **of, tide_slot **best)
-{
-    for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
-        if (slot->data == NULL)
-            continue;
-        size_t bytes = tide_slot_record_of(row, slot)->bytes;
-        size_t least = *best != NULL ? tide_slot_record_of(*of, *best)->bytes : 0;
-        bool better = bytes > least ? least < missing : bytes >= missing;
-        if (bytes == least ? row->type < (*of)->type : better) {
-            *of = row;
-            *best = slot;
-        }
-    }
-}
-
-static size_t press_best(tide_pool *pool, size_t missing)
-{
-    tide_row *of = NULL;
-    tide_slot *best = NULL;
-    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
-        if (pool->core->rows.used[i]->device == pool->core->device)
-            press_choose(pool->core->rows.used[i], missing, &of, &best);
-    return best != NULL ? press_slot(pool, of, best) : 0;
-}
-
-/* All of them, by one look at each. */
-static size_t press_all(tide_pool *pool, size_t *slots)
-{
-    size_t gone = 0;
-    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
-        tide_row *row = pool->core->rows.used[i];
-        for (tide_slot *slot = row->shelf->next;
-             row->device == pool->core->device && slot < row->slots + row->count; slot++)
-            if (slot->data != NULL) {
-                gone += press_slot(pool, row, slot);
-                (*slots)++;
-            }
-    }
-    return gone;
-}
-
-/* Until tide_capture_end has taken what a capture used, free memory may be the graph's. */
+/* Type by type, for in which order a pool came to its types tells nothing; from the last position on, which
+ * is used least. Until tide_capture_end has taken what a capture used, free
+ * memory may be the graph's. */
 size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t bytes)
 {
     tide_pool_core *core = pool->core;
-    size_t gone = 0, slots = 0, more = 0;
+    size_t gone = 0, slots = 0;
     if (core->capture != NULL)
         return 0;
-    if (bytes == SIZE_MAX)
-        gone = press_all(pool, &slots);
-    if (slot != NULL && slot >= row->shelf->next && slot->data != NULL)
-        more = press_slot(pool, row, slot);
-    for (; more != 0 || (gone < bytes && (more = press_best(pool, bytes - gone)) != 0); more = 0) {
-        gone += more;
-        slots++;
+    if (slot != NULL && slot >= row->shelf->next && slot->data != NULL) {
+        gone = press_slot(pool, row, slot);
+        slots = 1;
+    }
+    for (tide_type type = 1; type <= tide_type_count() && gone < bytes; type++) {
+        tide_row *of = &core->rows.by_type[type];
+        if (of->shelf == NULL || of->device != core->device)
+            continue;
+        for (tide_slot *other = of->slots + of->count; gone < bytes && other-- > of->shelf->next;)
+            if (other->data != NULL) {
+                gone += press_slot(pool, of, other);
+                slots++;
+            }
     }
     if (slots != 0) {
         tide_figure_add(&core->memory.pressed, slots);
@@ -227,4 +195,34 @@ void tide_pool_press_idle(tide_pool *pool)
 bool tide_pool_is_own_and_idle(const tide_pool *pool)
 {
     return press_is_mine(pool) && tide_at_root(pool);
+}
+
+/* ---- who holds how much -------------------------------------------------------------------- */
+
+typedef struct telling {
+    const tide_device *device;
+    size_t held, most;
+    char name[sizeof((tide_pool_core *)NULL)->name];
+} telling;
+
+static void press_count(tide_pool *pool, void *user)
+{
+    telling *by = user;
+    if (pool->core->device != by->device)
+        return;
+    size_t held = tide_figure(&pool->core->memory.bytes_held);
+    by->held += held;
+    if (held <= by->most)
+        return;
+    by->most = held;
+    snprintf(by->name, sizeof by->name, "%s", pool->core->name);
+}
+
+void tide_pools_tell(const tide_device *device, char *text, size_t room)
+{
+    telling by = {.device = device};
+    tide_pools_visit(press_count, &by);
+    int length = snprintf(text, room, "pools hold %zu bytes", by.held);
+    if (by.held != 0 && length > 0 && (size_t)length < room)
+        snprintf(text + length, room - (size_t)length, ", '%s' most: %zu", by.name, by.most);
 }

@@ -15,7 +15,7 @@
 #include "runtime/check/guard.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/memory.h"
 #include "runtime/pool/press.h"
 #include "runtime/pool/shut.h"
@@ -285,10 +285,9 @@ static void row_shrink(tide_pool *pool, tide_row *row, tide_slot *slot,
     tide_failure before;
     exact.shrink = true;
     tide_failure_keep(&before);
-    uint8_t shrunk = tide_slot_record_of(row, slot)->shrunk;
     if (tide_slot_allocate(pool, row, slot, &exact) != TIDE_OK)
         tide_failure_restore(&before); /* the memory there is will do */
-    tide_slot_record_of(row, slot)->shrunk = shrunk + 1;
+    tide_slot_record_of(row, slot)->shrunk++;
 }
 
 /* A watched slot that is large enough. */
@@ -348,10 +347,8 @@ static tide_slot *row_append(tide_pool *pool, tide_row *row, const tide_slot_req
 static tide_slot *row_grow_free(tide_pool *pool, tide_row *row, tide_slot *slot,
                                 const tide_slot_request *request)
 {
-    uint8_t shrunk = tide_slot_record_of(row, slot)->shrunk;
     if (tide_slot_allocate(pool, row, slot, request) != TIDE_OK)
         return NULL;
-    tide_slot_record_of(row, slot)->shrunk = shrunk;
     row_watch_sizes(pool, row, slot, request);
     return slot;
 }

@@ -6,7 +6,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
 
 enum { PAGE = 4096 };

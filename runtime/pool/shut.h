@@ -8,7 +8,7 @@
 
 #include "runtime/base/lock.h"
 #include "runtime/base/probe.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 
 typedef struct tide_shut {
     uint64_t saved;

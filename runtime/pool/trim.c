@@ -13,7 +13,7 @@
 #include "runtime/device/budget.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/press.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"

@@ -12,7 +12,6 @@
 #include "runtime/check/levels.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/level.h"
-#include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 #include "runtime/scope/nesting.h"
 

@@ -10,7 +10,7 @@
 #include <tidepool/mark.h>
 #include <tidepool/site.h>
 
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 
 /* The first serial of a block of 2^32, which no other pool ever gets: serials are the process's, or
  * a mark of a pool that is gone would fit another pool that lies in its place. */

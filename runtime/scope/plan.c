@@ -14,7 +14,6 @@
 #include "runtime/base/ring.h"
 #include "runtime/check/levels.h"
 #include "runtime/pool/level.h"
-#include "runtime/pool/log.h"
 #include "runtime/scope/nesting.h"
 
 /* In names: *log* is to write a shelf's state to the undo log; *keep* is to keep it in the scope

@@ -7,7 +7,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/level.h"
-#include "runtime/pool/log.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/mark.h"
 #include "runtime/scope/nesting.h"

@@ -7,7 +7,6 @@
 #include "runtime/base/error.h"
 #include "runtime/check/levels.h"
 #include "runtime/pool/level.h"
-#include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 #include "runtime/scope/nesting.h"
 

@@ -559,6 +559,6 @@ void tide_depot_release(tide_buffers *buffers, uint32_t slot, const tide_hand_ov
     }
     tide_lock_let_go(&buffers->mutex);
     if (begins)
-        tide_need_background();
+        TIDE_RINGS_CALL(need);
     tide_depot_free_all(buffers, going, passing);
 }

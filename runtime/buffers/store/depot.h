@@ -70,5 +70,6 @@ void tide_depot_age(tide_buffers *buffers);
 /* What buffers of all instances keep of a device's memory (runtime/device/budget.h). Pressed, all
  * that is cached goes back, whether it is more than is missing or not. */
 size_t tide_depot_press(tide_device *device, size_t bytes);
+void tide_depot_tell(const tide_device *device, char *text, size_t room);
 
 #endif

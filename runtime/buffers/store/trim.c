@@ -2,6 +2,8 @@
 /* Cached buffers that go: those that are too old, or that the device has no room for. */
 #include "runtime/buffers/store/depot.h"
 
+#include <stdio.h>
+
 #include "runtime/device/budget.h"
 
 typedef struct trimming {
@@ -142,4 +144,21 @@ size_t tide_depot_press(tide_device *device, size_t bytes)
     pressing by = {.device = device, .wanted = bytes};
     tide_buffers_visit(press_one, &by);
     return by.bytes;
+}
+
+static void press_count(tide_buffers *buffers, void *user)
+{
+    pressing *by = user;
+    if (buffers->device != by->device)
+        return;
+    tide_lock_take(&buffers->mutex);
+    by->bytes += buffers->bytes_held;
+    tide_lock_let_go(&buffers->mutex);
+}
+
+void tide_depot_tell(const tide_device *device, char *text, size_t room)
+{
+    pressing by = {.device = device};
+    tide_buffers_visit(press_count, &by);
+    snprintf(text, room, "buffers hold %zu bytes", by.bytes);
 }
