@@ -17,7 +17,6 @@
 
 #include <search.h>
 
-#include <tidepool/array.h>
 #include <tidepool/scope.h>
 
 #include "profiler/tally.h"
@@ -25,7 +24,6 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
-#include "runtime/base/type.h"
 #include "runtime/dispatch/generic.h"
 
 /* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as
@@ -152,85 +150,7 @@ static void observe_leave(tide_scope *scope)
     __atomic_load_n(&wrapped->leave, __ATOMIC_RELAXED)(scope);
 }
 
-/* ---- frames ----------------------------------------------------------------------------- */
-
-/* How many arrays have the i-th one's type, if that is the first of them; else 0. */
-static uint32_t observe_slots_of(const tide_type *types, uint32_t count, uint32_t i)
-{
-    uint32_t slots = 0;
-    for (uint32_t j = 0; j < count; j++) {
-        if (types[j] == types[i] && j < i)
-            return 0;
-        slots += types[j] == types[i];
-    }
-    tide_assert(slots >= 1 && slots <= count - i);
-    return slots;
-}
-
-/* The array was given, so its bytes are known not to overflow. */
-static uint64_t observe_bytes_of(tide_type type, size_t n)
-{
-    size_t bytes = 0;
-    bool fits = tide_type_bytes(tide_type_facts_of(type), n, &bytes);
-    tide_assert(fits);
-    return fits ? bytes : 0;
-}
-
-static void observe_count_frame(tide_shard *shard, uint32_t count, const tide_type *types,
-                                const size_t *counts)
-{
-    int64_t words[TIDE_PATTERN_WORDS];
-    uint64_t bytes = 0;
-    tide_shard_count(shard);
-    for (uint32_t i = 0; i < count; i++)
-        bytes += observe_bytes_of(types[i], counts[i]);
-    tide_shard_count_bytes(shard, bytes);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t slots = observe_slots_of(types, count, i);
-        if (slots != 0)
-            tide_shard_count_type(shard, types[i], slots);
-        if (i < TIDE_PATTERN_WORDS)
-            words[i] = types[i];
-    }
-    tide_shard_count_pattern(shard, words, count);
-}
-
-/* All that a frame tells is known when it is entered, so it leaves by the wrapped plan. */
-static void observe_frame(tide_scope *scope, tide_pool *pool, uint32_t count,
-                          const tide_type *types, const size_t *counts, void **data)
-{
-    const tide_plan *plan = scope->plan, *wrapped = observe_wrapped_by(plan);
-    tide_site *site = scope->site;
-    scope->plan = wrapped;
-    __atomic_load_n(&wrapped->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
-    bool given = scope->pool != tide_pool_refusing() && (count == 0 || data[0] != NULL);
-    use u = observe_begin_use(site, plan, given);
-    if (u.shard != NULL)
-        observe_count_frame(u.shard, count, types, counts);
-    observe_end_use(&u);
-}
-
-/* ---- acquires and dispatches ------------------------------------------------------------ */
-
-static void observe_count_type(const use *u, tide_type type)
-{
-    tide_shard_count(u->shard);
-    tide_shard_count_type(u->shard, type, 1);
-}
-
-static void *observe_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
-                             tide_site *site)
-{
-    const tide_plan *wrapped = observe_wrapped_by(plan);
-    void *data = __atomic_load_n(&wrapped->acquire, __ATOMIC_RELAXED)(pool, type, n, wrapped, site);
-    use u = observe_begin_use(site, plan, data != NULL);
-    if (u.shard != NULL) {
-        observe_count_type(&u, type);
-        tide_shard_count_bytes(u.shard, observe_bytes_of(type, n));
-    }
-    observe_end_use(&u);
-    return data;
-}
+/* ---- dispatches -------------------------------------------------------------------------- */
 
 /* Counts before the method runs: it may use the site itself, or never return. The pattern is the
  * address of the generic function. */
@@ -243,57 +163,23 @@ static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
     tide_type number = met ? tide_generic_number(generic, type) : TIDE_NO_TYPE;
     use u = observe_begin_use(site, plan, met);
     if (u.shard != NULL) {
-        observe_count_type(&u, number);
+        tide_shard_count(u.shard);
+        tide_shard_count_type(u.shard, number, 1);
         tide_shard_count_pattern(u.shard, &(int64_t){(int64_t)(intptr_t)generic}, 1);
     }
     observe_end_use(&u);
     __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);
 }
 
-static void observe_count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape,
-                                size_t length)
-{
-    int64_t words[2 + TIDE_NDIM_MAX] = {type, ndim};
-    _Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "every shape is a pattern");
-    tide_assert(ndim >= 0 && ndim <= TIDE_NDIM_MAX);
-    for (int i = 0; i < ndim; i++)
-        words[2 + i] = shape[i];
-    tide_shard_count(shard);
-    tide_shard_count_type(shard, type, 1);
-    tide_shard_count_bytes(shard, observe_bytes_of(type, length));
-    tide_shard_count_pattern(shard, words, (uint32_t)(2 + ndim));
-}
-
-static tide_array *observe_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
-                                 const tide_plan *plan, tide_site *site)
-{
-    const tide_plan *wrapped = observe_wrapped_by(plan);
-    tide_array *made =
-        __atomic_load_n(&wrapped->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, wrapped, site);
-    use u = observe_begin_use(site, plan, made != NULL);
-    if (u.shard != NULL)
-        observe_count_array(u.shard, type, ndim, shape, made->length);
-    observe_end_use(&u);
-    return made;
-}
-
 /* ---- wrapping --------------------------------------------------------------------------- */
 
-/* The code pointers of all kinds share one place in a plan, so `enter` stands for any of them. */
+/* The code pointers of both kinds share one place in a plan, so `enter` stands for either. */
 static const tide_plan observing_plans[TIDE_KIND_COUNT] = {
     [TIDE_KIND_SCOPE] = {.enter = observe_enter},
-    [TIDE_KIND_FRAME] = {.frame = observe_frame},
-    [TIDE_KIND_ACQUIRE] = {.acquire = observe_acquire},
-    [TIDE_KIND_ARRAY] = {.array = observe_array},
     [TIDE_KIND_DISPATCH] = {.dispatch = observe_dispatch},
 };
 
-_Static_assert(TIDE_KIND_COUNT == 5, "observing_plans has a row for each kind");
-_Static_assert(offsetof(tide_plan, frame) == offsetof(tide_plan, enter) &&
-                   offsetof(tide_plan, acquire) == offsetof(tide_plan, enter) &&
-                   offsetof(tide_plan, array) == offsetof(tide_plan, enter) &&
-                   offsetof(tide_plan, dispatch) == offsetof(tide_plan, enter),
-               "one pointer stands for all kinds");
+_Static_assert(TIDE_KIND_COUNT == 2, "observing_plans has a row for each kind");
 
 bool tide_observe_wraps(const tide_plan *plan)
 {

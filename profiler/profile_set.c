@@ -130,14 +130,6 @@ static tide_type set_type_into_process(const translation *self, tide_type type)
     return tide_type_known(&self->from->types[type - 1]);
 }
 
-/* How many of a pattern's words are types: the first, where it is a shape; else all. */
-static uint32_t set_type_words(tide_kind kind, const tide_profile_pattern *pattern)
-{
-    tide_assert(pattern->length <= TIDE_PATTERN_WORDS && kind != TIDE_KIND_DISPATCH);
-    tide_assert(kind != TIDE_KIND_ARRAY || pattern->length >= 2);
-    return kind == TIDE_KIND_ARRAY ? 1 : pattern->length;
-}
-
 static int set_compare_words(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
@@ -145,18 +137,16 @@ static int set_compare_words(const void *left, const void *right)
 }
 
 /* The set of types that a scope touched stays ascending. */
-static bool set_translate_pattern(const translation *how, tide_kind kind,
-                                  tide_profile_pattern *pattern)
+static bool set_translate_pattern(const translation *how, tide_profile_pattern *pattern)
 {
-    uint32_t count = set_type_words(kind, pattern);
-    for (uint32_t i = 0; i < count; i++) {
+    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
+    for (uint32_t i = 0; i < pattern->length; i++) {
         tide_type type = how->type(how, (tide_type)pattern->words[i]);
         if (type == TIDE_NO_TYPE)
             return false;
         pattern->words[i] = type;
     }
-    if (kind == TIDE_KIND_SCOPE)
-        qsort(pattern->words, count, sizeof *pattern->words, set_compare_words);
+    qsort(pattern->words, pattern->length, sizeof *pattern->words, set_compare_words);
     return true;
 }
 
@@ -169,7 +159,7 @@ static bool set_translate_type(const translation *how, tide_type *type)
 }
 
 /* False when a type, or a pattern that may not be left out, cannot be translated. */
-static bool set_translate(const translation *how, tide_kind kind, tide_site_profile *profile)
+static bool set_translate(const translation *how, tide_site_profile *profile)
 {
     uint32_t kept = 0;
     tide_assert(profile->type_count <= TIDE_PROFILE_TYPES);
@@ -179,7 +169,7 @@ static bool set_translate(const translation *how, tide_kind kind, tide_site_prof
             return false;
     for (uint32_t i = 0; i < profile->pattern_count; i++) {
         tide_profile_pattern pattern = profile->patterns[i];
-        if (set_translate_pattern(how, kind, &pattern))
+        if (set_translate_pattern(how, &pattern))
             profile->patterns[kept++] = pattern;
         else if (how->in_part)
             profile->pattern_other += pattern.scopes;
@@ -199,7 +189,7 @@ bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_se
     const translation how = {.type = set_type_into_process, .from = set, .in_part = true};
     tide_site_profile profile = site->profile;
     memset(out, 0, sizeof *out);
-    if (!set_translate(&how, site->key.kind, &profile))
+    if (!set_translate(&how, &profile))
         return false;
     tide_profile_add(out, &profile, 1);
     return true;
@@ -301,7 +291,7 @@ tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
     tide_assert(table != set && (unsigned)key->kind < TIDE_KIND_COUNT);
     if (key->kind == TIDE_KIND_DISPATCH) /* an address says nothing elsewhere */
         own.pattern_count = own.pattern_other = 0;
-    if (!set_translate(&how, key->kind, &own))
+    if (!set_translate(&how, &own))
         return tide_error_status();
     tide_profile_set_site *site = tide_profile_set_find(set, key);
     if (site == NULL && (site = set_insert_site(set, key, call)) == NULL)

@@ -7,19 +7,15 @@
 #include <string.h>
 
 #include <tidepool/generic.h>
-#include <tidepool/inline/map.h>
 
 #include "profiler/text.h"
 #include "profiler/tokenizer.h"
-#include "runtime/array/array.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/pool/core.h"
 
 _Static_assert(TIDE_TEXT_COUNT_MAX <= UINT64_MAX / TIDE_ROW_MAX, "uses times slots fit 64 bits");
-_Static_assert(TIDE_TYPED_MAX <= TIDE_PATTERN_WORDS, "the types of a frame are a pattern");
-_Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "a shape is a pattern");
 
 typedef struct reader {
     tide_tokens tokens;
@@ -157,41 +153,22 @@ static bool read_key(reader *r)
            read_figures(r, TIDE_KEY_FIRST + key);
 }
 
-/* The types of a scope, each once, or of a frame, in the order of its arrays. */
-static bool read_types_of(reader *r, tide_profile_pattern *pattern, uint32_t most)
+/* The types of a scope, each once. */
+static bool read_types_of(reader *r, tide_profile_pattern *pattern)
 {
     uint64_t word;
-    tide_assert(pattern->length == 0 && most <= TIDE_PATTERN_WORDS);
+    tide_assert(pattern->length == 0);
     while (!tide_tokens_at_end(&r->tokens)) {
-        if (pattern->length == most)
-            return tide_tokens_bad(&r->tokens, "a pattern of more than %u types", most);
+        if (pattern->length == TIDE_PATTERN_WORDS)
+            return tide_tokens_bad(&r->tokens, "a pattern of more than %d types",
+                                   TIDE_PATTERN_WORDS);
         if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &word))
             return false;
-        for (uint32_t i = 0; r->key.kind == TIDE_KIND_SCOPE && i < pattern->length; i++)
+        for (uint32_t i = 0; i < pattern->length; i++)
             if (pattern->words[i] == (int64_t)word)
                 return tide_tokens_bad(&r->tokens, "type %" PRIu64 " twice in a set", word);
         pattern->words[pattern->length++] = (int64_t)word;
     }
-    return true;
-}
-
-/* The type, the rank and the extents of an array. */
-static bool read_shape(reader *r, tide_profile_pattern *pattern)
-{
-    uint64_t type, rank, extent;
-    size_t length;
-    if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) ||
-        !tide_tokens_number(&r->tokens, "the rank", 0, TIDE_NDIM_MAX, &rank))
-        return false;
-    pattern->words[pattern->length++] = (int64_t)type;
-    pattern->words[pattern->length++] = (int64_t)rank;
-    for (uint64_t i = 0; i < rank; i++) {
-        if (!tide_tokens_number(&r->tokens, "the extent", 0, INT64_MAX, &extent))
-            return false;
-        pattern->words[pattern->length++] = (int64_t)extent;
-    }
-    if (tide_shape_length((int)rank, &pattern->words[2], &length, r->tokens.call) != TIDE_OK)
-        return tide_tokens_bad(&r->tokens, "the extents overflow");
     return true;
 }
 
@@ -210,12 +187,9 @@ static bool read_pattern(reader *r)
         return false;
     r->patterned += pattern.scopes;
     tide_assert(r->patterned <= profile->scopes);
-    if (r->key.kind == TIDE_KIND_ACQUIRE || r->key.kind == TIDE_KIND_DISPATCH)
-        return tide_tokens_bad(&r->tokens, "sites of kind %s have no patterns",
-                               tide_kind_name(r->key.kind));
-    if (r->key.kind == TIDE_KIND_ARRAY   ? !read_shape(r, &pattern)
-        : r->key.kind == TIDE_KIND_FRAME ? !read_types_of(r, &pattern, TIDE_TYPED_MAX)
-                                         : !read_types_of(r, &pattern, TIDE_PATTERN_WORDS))
+    if (r->key.kind == TIDE_KIND_DISPATCH)
+        return tide_tokens_bad(&r->tokens, "a dispatch has no patterns");
+    if (!read_types_of(r, &pattern))
         return false;
     tide_assert(profile->pattern_count < TIDE_PROFILE_PATTERNS);
     profile->patterns[profile->pattern_count++] = pattern;

@@ -41,36 +41,19 @@ static void report_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 
 /* ---- patterns --------------------------------------------------------------------------- */
 
-static void report_list(FILE *out, const tide_profile_pattern *pattern, char open, char close)
-{
-    fputc(open, out);
-    for (uint32_t i = 0; i < pattern->length; i++)
-        fprintf(out, "%s%s", i == 0 ? "" : ", ", tide_type_name((tide_type)pattern->words[i]));
-    fputc(close, out);
-}
-
-static void report_shape(FILE *out, const tide_profile_pattern *pattern)
-{
-    tide_assert(pattern->length >= 2 && pattern->length == 2 + (uint64_t)pattern->words[1]);
-    fprintf(out, "%s[", tide_type_name((tide_type)pattern->words[0]));
-    for (uint32_t i = 2; i < pattern->length; i++)
-        fprintf(out, "%s%" PRId64, i == 2 ? "" : ",", pattern->words[i]);
-    fputc(']', out);
-}
-
-/* A set in braces, a sequence in parentheses, a shape behind its type, a function by its name. */
+/* A set of types in braces, or a function by its name. */
 static void report_pattern(FILE *out, tide_kind kind, const tide_profile_pattern *pattern)
 {
-    tide_assert(pattern->length <= TIDE_PATTERN_WORDS && kind != TIDE_KIND_ACQUIRE);
+    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
     tide_assert(kind != TIDE_KIND_DISPATCH || pattern->length == 1);
-    if (kind == TIDE_KIND_SCOPE)
-        report_list(out, pattern, '{', '}');
-    else if (kind == TIDE_KIND_FRAME)
-        report_list(out, pattern, '(', ')');
-    else if (kind == TIDE_KIND_ARRAY)
-        report_shape(out, pattern);
-    else
+    if (kind == TIDE_KIND_DISPATCH) {
         fprintf(out, "%s()", tide_generic_name((const tide_generic *)(intptr_t)pattern->words[0]));
+        return;
+    }
+    fputc('{', out);
+    for (uint32_t i = 0; i < pattern->length; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", tide_type_name((tide_type)pattern->words[i]));
+    fputc('}', out);
 }
 
 static void report_patterns(FILE *out, tide_kind kind, const tide_site_profile *profile)

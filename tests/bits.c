@@ -2,8 +2,8 @@
 /* Packed bits: where they lie, what is counted, and nothing beyond the last word. */
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
+#include <tidepool/scope.h>
 #include <tidepool/upkeep.h>
 
 #include "arrays_support.h"
@@ -140,7 +140,7 @@ static void take_bit_arrays(tide_pool *pool, void *state)
     expect_pattern(
         expect_shape(tide_array_acquire(pool, TIDE_BIT, 3, SHAPE(5, 7, 11)), 3, SHAPE(5, 7, 11)));
     expect_pattern(
-        expect_shape(TIDE_ARRAY_SITE(pool, TIDE_BIT, 2, SHAPE(9, 100)), 2, SHAPE(9, 100)));
+        expect_shape(tide_array_acquire(pool, TIDE_BIT, 2, SHAPE(9, 100)), 2, SHAPE(9, 100)));
     tide_array *ones =
         expect_shape(tide_array_ones(pool, TIDE_BIT, 2, SHAPE(7, 11)), 2, SHAPE(7, 11));
     expect_bits(tide_array_data(ones), 77, true);

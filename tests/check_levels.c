@@ -12,12 +12,12 @@
 
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
-#include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 #include <tidepool/dlpack.h>
 #include <tidepool/dynamic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
@@ -373,14 +373,10 @@ static void a_call_with_a_status_says_misuse_by_it_and_reports_nothing(void **st
 static size_t refused_by_status(tide_pool *pool, tide_mark mark)
 {
     char bytes[8] = {0};
-    void *data[1];
     tide_scope scope;
     tide_bump_scope bump;
     tide_pool_statistics stats;
-    const tide_type type = TIDE_U8;
-    const size_t count = 1;
     const tide_part part = {.data = bytes, .host = bytes, .type = TIDE_U8, .count = 1};
-    tide_site *frame = tide_site_register_kind("a foreign frame", TIDE_KIND_FRAME);
     const tide_status got[] = {
         tide_pool_reset(pool),
         tide_pool_empty(pool),
@@ -392,7 +388,6 @@ static size_t refused_by_status(tide_pool *pool, tide_mark mark)
         tide_pool_use_on(pool, NULL),
         tide_rewind(pool, mark),
         tide_scope_enter(pool, NULL, &scope),
-        tide_scope_enter_frame(pool, frame, 1, &type, &count, data, &scope),
         tide_upload(pool, bytes, bytes + 4, 4),
         tide_download(pool, bytes, bytes + 4, 4),
         tide_copy(pool, bytes, bytes + 4, 4),
@@ -427,9 +422,8 @@ static size_t refused_by_report(tide_pool *pool, const tide_array *array)
         tide_ones_type(pool, TIDE_U8, 1) == NULL,
         tide_fill_type(pool, TIDE_U8, 1, &value) == NULL,
         tide_acquire_bits(pool, 1) == NULL,
-        TIDE_ACQUIRE_SITE(pool, TIDE_F64, 1) == NULL,
         tide_array_acquire(pool, TIDE_F64, 0, NULL) == NULL,
-        TIDE_ARRAY_SITE(pool, TIDE_F64, 1, shape) == NULL,
+        tide_array_acquire(pool, TIDE_F64, 1, shape) == NULL,
         tide_array_zeros(pool, TIDE_F64, 1, shape) == NULL,
         tide_array_ones(pool, TIDE_F64, 1, shape) == NULL,
         tide_array_fill(pool, TIDE_U8, 1, shape, &value) == NULL,
@@ -484,10 +478,10 @@ static void a_foreign_thread_is_refused_in_every_call_by_status_or_by_report(voi
     listen();
     assert_int_equal(pthread_create(&thread, NULL, misuse_everything, &stranger), 0);
     pthread_join(thread, NULL);
-    assert_int_equal(stranger.by_status, 18);
+    assert_int_equal(stranger.by_status, 17);
     assert_int_equal(stranger.reports_of_status, 0);
-    assert_int_equal(stranger.by_report, 27);
-    assert_int_equal(stranger.reports, 27);
+    assert_int_equal(stranger.by_report, 26);
+    assert_int_equal(stranger.reports, 26);
     assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
     tide_report_set_handler(NULL, NULL);
     counts_same(before, pool);

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include <tidepool/array.h>
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 

@@ -99,7 +99,7 @@ tide_site *form_site(const form *f)
 
 bool form_saves_all(const form *f)
 {
-    return f->site != NULL && f->kind == TIDE_KIND_SCOPE && f->tier == TIDE_TIER_FULL;
+    return f->site != NULL && f->tier == TIDE_TIER_FULL;
 }
 
 static tide_site_information info_of(const form *f)

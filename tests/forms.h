@@ -2,7 +2,7 @@
 /* Every form of scope behind one face, so that a behaviour is written once and holds for all.
  *
  *   form    a way to open and end a scope: TIDE_SCOPE at each tier, TIDE_SCOPE_TYPES, TIDE_FRAME,
- *           TIDE_FRAME_SITE at each tier, TIDE_LOOP, a scope entered and left by calls (each tier),
+ *           TIDE_LOOP, a scope entered and left by calls (each tier),
  *           a mark; in C and in C++
  *   kind    how the pool was made: unchecked, unchecked and warm, poisoning, guarded, or with every
  *           acquire on its own
@@ -42,8 +42,7 @@ typedef void form_body(tide_pool *pool, void *state);
 
 typedef struct form {
     const char *name; /* NULL ends a table                                             */
-    const char *site; /* its site's name, or its function's; NULL: it has none         */
-    tide_kind kind;   /* of that site                                                  */
+    const char *site; /* its site's name; NULL: it has none                            */
     tide_tier tier;   /* at which it is pinned                                         */
     bool declared;    /* told that it acquires double and int32_t                      */
     bool block;       /* bound to a block; the others are left by a call, which can fail */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The forms themselves. Included by one file for each language and set of compiler flags, which
  * says FORMS_TABLE (the table's name) and FORMS_LANGUAGE (a prefix for the names). */
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 #include "forms.h"
@@ -65,30 +65,6 @@ static tide_status run_frame(tide_pool *pool, form_body *body, void *state)
     return TIDE_OK;
 }
 
-/* A frame's site has no name but its function's, which therefore tells the tables apart. */
-#define FORMS_FRAME_TIERS(X)   \
-    X(general, TIDE_TIER_FULL) \
-    X(compiled, TIDE_TIER_COMPILED)
-#define FORMS_FRAME_FUNCTION(name) TIDE_PASTE(FORMS_TABLE, _frame_##name)
-#define FORMS_TEXT(macro)          FORMS_TEXT_(macro)
-#define FORMS_TEXT_(text)          #text
-
-#define FORMS_FRAME_SITE(name, tier)                                                               \
-    static tide_status FORMS_FRAME_FUNCTION(name)(tide_pool * pool, form_body * body, void *state) \
-    {                                                                                              \
-        TIDE_FRAME_SITE_AT(frame, pool, (double, reals, 7), (int32_t, integers, 5));               \
-        if (pool != NULL)                                                                          \
-            expect_tier(frame.plan, tier);                                                         \
-        if (forms_of_the_host && reals != NULL && integers != NULL) {                              \
-            fill_bytes(reals, 7 * sizeof *reals, 1);                                               \
-            fill_bytes(integers, 5 * sizeof *integers, 2);                                         \
-        }                                                                                          \
-        body(pool, state);                                                                         \
-        return TIDE_OK;                                                                            \
-    }
-
-FORMS_FRAME_TIERS(FORMS_FRAME_SITE)
-
 /* The body runs in the middle iteration: after one that touched nothing, and before another. */
 static tide_status run_loop(tide_pool *pool, form_body *body, void *state)
 {
@@ -117,7 +93,6 @@ static tide_status run_mark(tide_pool *pool, form_body *body, void *state)
 #define FORMS_ROW_SCOPE(name, tier, declared) \
     {FORMS_LANGUAGE " scope/" #name,          \
      FORMS_LANGUAGE " scope/" #name,          \
-     TIDE_KIND_SCOPE,                         \
      tier,                                    \
      declared,                                \
      true,                                    \
@@ -126,31 +101,21 @@ static tide_status run_mark(tide_pool *pool, form_body *body, void *state)
 #define FORMS_ROW_CALL(name, tier, declared) \
     {FORMS_LANGUAGE " call/" #name,          \
      FORMS_LANGUAGE " call/" #name,          \
-     TIDE_KIND_SCOPE,                        \
      tier,                                   \
      declared,                               \
      false,                                  \
      run_call_##name,                        \
      NULL},
-#define FORMS_ROW_FRAME(name, tier)          \
-    {FORMS_LANGUAGE " frame-site/" #name,    \
-     FORMS_TEXT(FORMS_FRAME_FUNCTION(name)), \
-     TIDE_KIND_FRAME,                        \
-     tier,                                   \
-     false,                                  \
-     true,                                   \
-     FORMS_FRAME_FUNCTION(name),             \
-     NULL},
 /* clang-format off */
 #define FORMS_ROW(name, block, run, repeat) \
-    {FORMS_LANGUAGE " " name, NULL, TIDE_KIND_SCOPE, TIDE_TIER_FULL, false, block, run, repeat}
+    {FORMS_LANGUAGE " " name, NULL, TIDE_TIER_FULL, false, block, run, repeat}
 /* clang-format on */
 
 const form FORMS_TABLE[] = {
-    FORMS_TIERS(FORMS_ROW_SCOPE) FORMS_TIERS(FORMS_ROW_CALL) FORMS_FRAME_TIERS(FORMS_ROW_FRAME)
+    FORMS_TIERS(FORMS_ROW_SCOPE) FORMS_TIERS(FORMS_ROW_CALL)
         FORMS_ROW("types", true, run_types, NULL),
     FORMS_ROW("frame", true, run_frame, NULL),
     FORMS_ROW("loop", true, run_loop, repeat_loop),
     FORMS_ROW("mark", false, run_mark, NULL),
-    {NULL, NULL, TIDE_KIND_SCOPE, TIDE_TIER_FULL, false, false, NULL, NULL},
+    {NULL, NULL, TIDE_TIER_FULL, false, false, NULL, NULL},
 };

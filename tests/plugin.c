@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A shared object with sites of its own, in C. */
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 
 #include "plugin.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A shared object with sites of its own, in C++: in templates, in inline functions, and in the
 // destructor of a global object, which runs when the rest of the plugin is already taken down.
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 
 #include "plugin.h"
 

@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_TESTS_PLUGIN_INLINE_H
 #define TIDEPOOL_TESTS_PLUGIN_INLINE_H
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/tidepool.h>
 
 static inline size_t plugin_inline_scope(tide_pool *pool)

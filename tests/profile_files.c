@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/profile.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
@@ -112,12 +112,6 @@ static void step(tide_pool *pool, bool again)
     }
 }
 
-static void frame(tide_pool *pool)
-{
-    TIDE_FRAME_SITE(pool, (float, a, 3), (int, b, 3), (float, c, 3));
-    assert_true(a != NULL && b != NULL && c != NULL);
-}
-
 /* No type has the greater number. */
 static void by_key(unsigned *called)
 {
@@ -128,11 +122,8 @@ static void by_key(unsigned *called)
 
 static void others(tide_pool *pool)
 {
-    static const int64_t shape[] = {100, 200};
     unsigned called = 0;
     tide_mark mark = tide_checkpoint(pool);
-    assert_non_null(TIDE_ACQUIRE_SITE(pool, TIDE_I16, 3));
-    assert_non_null(TIDE_ARRAY_SITE(pool, TIDE_F64, 2, shape));
     TIDE_DISPATCH(generic, TIDE_U8, &called);
     assert_int_equal(called, 1);
     by_key(&called);
@@ -153,7 +144,6 @@ static void run_program(size_t times)
     expect_ok(tide_profile_observe(true));
     for (size_t i = 0; i < times; i++) {
         step(pool, i % 2 == 0);
-        frame(pool);
         others(pool);
         particles(pool);
     }
@@ -212,9 +202,9 @@ static void forget_program(void)
         const char *function;
         tide_kind kind;
         unsigned count;
-    } sites[] = {{"step", TIDE_KIND_SCOPE, 2},      {"frame", TIDE_KIND_FRAME, 1},
-                 {"others", TIDE_KIND_ACQUIRE, 1},  {"others", TIDE_KIND_ARRAY, 1},
-                 {"others", TIDE_KIND_DISPATCH, 1}, {"by_key", TIDE_KIND_DISPATCH, 1},
+    } sites[] = {{"step", TIDE_KIND_SCOPE, 2},
+                 {"others", TIDE_KIND_DISPATCH, 1},
+                 {"by_key", TIDE_KIND_DISPATCH, 1},
                  {"particles", TIDE_KIND_SCOPE, 1}};
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
         for (unsigned j = 0; j < sites[i].count; j++)
@@ -268,12 +258,6 @@ static int recall(const char *path)
     NEED(prior.scopes == 10 && prior.types[0].slots == 20 && prior.types[0].slots_max == 2);
     NEED(profile_loaded_for(find("step", TIDE_KIND_SCOPE, 1), &prior));
     NEED(prior.scopes == 5 && prior.types[0].type == TIDE_I32);
-    NEED(profile_loaded_for(find("frame", TIDE_KIND_FRAME, 0), &prior));
-    NEED(prior.pattern_count == 1 && prior.patterns[0].length == 3 &&
-         prior.patterns[0].words[0] == TIDE_F32 && prior.patterns[0].words[1] == TIDE_I32);
-    NEED(profile_loaded_for(find("others", TIDE_KIND_ACQUIRE, 0), &prior) && prior.scopes == 10);
-    NEED(profile_loaded_for(find("others", TIDE_KIND_ARRAY, 0), &prior) &&
-         prior.patterns[0].words[2] == 100 && prior.patterns[0].words[3] == 200);
     NEED(profile_loaded_for(find("others", TIDE_KIND_DISPATCH, 0), &prior));
     NEED(prior.pattern_count == 0 && prior.types[0].type == TIDE_U8);
     NEED(profile_loaded_for(find("by_key", TIDE_KIND_DISPATCH, 0), &prior));
@@ -536,20 +520,12 @@ static const struct {
     {SITE("scope", "5") "pattern 5 1\npattern 1 2\nend 1\n", "a pattern more than there were uses"},
     {SITE("scope", "5") "pattern 5 1 1\nend 1\n", "line 5: type 1 twice in a set"},
     {SITE("scope", "5") "pattern 5 1 3\nend 1\n", "line 5: the type is 3"},
-    {SITE("frame", "5") "pattern 5 1 1 1 1 1 1 1 1 1\nend 1\n", "a pattern of more than 8 types"},
-    {SITE("acquire", "5") "pattern 5 1\nend 1\n", "sites of kind acquire have no patterns"},
-    {SITE("dispatch", "5") "pattern 5 1\nend 1\n", "sites of kind dispatch have no patterns"},
+    {SITE("dispatch", "5") "pattern 5 1\nend 1\n", "a dispatch has no patterns"},
     {SITE("scope", "5") "key 1 5 5 1\nend 1\n", "line 5: a key of no dispatch"},
     {"tidepool profile 1\nkey 1 5 5 1\nend 1\n", "line 2: a key of no dispatch"},
     {SITE("dispatch", "5") "key 65536 5 5 1\nend 1\n", "line 5: the key is 65536"},
     {SITE("dispatch", "5") "key 0 6 6 1\nend 1\n", "line 5: the count of uses is 6"},
     {SITE("dispatch", "5") "key 0 2 2 1\nkey 0 2 2 1\nend 1\n", "key 0 for the second time"},
-    {SITE("array", "5") "pattern 5 1\nend 1\n", "line 5: a blank and the rank are missing"},
-    {SITE("array", "5") "pattern 5 1 9 1 1 1 1 1 1 1 1 1\nend 1\n", "the rank is 9"},
-    {SITE("array", "5") "pattern 5 1 2 7\nend 1\n", "line 5: a blank and the extent are missing"},
-    {SITE("array", "5") "pattern 5 1 1 7 7\nend 1\n", "line 5: more on the line than belongs"},
-    {SITE("array", "5") "pattern 5 1 2 4294967296 4294967296\nend 1\n", "the extents overflow"},
-    {SITE("array", "5") "pattern 5 1 1 9223372036854775808\nend 1\n", "the extent is 9223372036"},
 };
 
 static tide_site *witness; /* what was known of it must stay so */
@@ -718,10 +694,7 @@ static void the_page_shows_patterns_in_words(void **state)
         ", scope, full: 4 uses observed, 0 misses\n",
         "    {f64} 100 %\n",
         "    {i32} 100 %\n",
-        "    (f32, i32, f32) 100 %\n",
-        "    f64[100,200] 100 %\n",
         "    generic of files() 100 %\n",
-        ", acquire, full: 4 uses",
         "    {struct particle} 100 %\n",
     };
     char *page = NULL;

@@ -46,7 +46,7 @@ static void signals_use_names(void)
     for (int i = TIDE_OK; i <= TIDE_ERROR_FILE; i++)
         SIGNALS_FACT(tide_status_name((tide_status)i)[0] != 0);
     SIGNALS_FACT(strcmp(tide_tier_name(TIDE_TIER_TABLE), "table") == 0);
-    SIGNALS_FACT(strcmp(tide_kind_name(TIDE_KIND_FRAME), "frame") == 0);
+    SIGNALS_FACT(strcmp(tide_kind_name(TIDE_KIND_SCOPE), "scope") == 0);
     SIGNALS_FACT(strcmp(tide_event_name(TIDE_EVENT_MISSED), "missed") == 0);
     SIGNALS_FACT(strcmp(tide_type_name(TIDE_F64), "f64") == 0);
     SIGNALS_FACT(strcmp(tide_type_name(signals.record), "a record of signals") == 0);

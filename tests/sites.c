@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <tidepool/buffers.h>
-#include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/device.h>
 #include <tidepool/dynamic.h>
@@ -17,6 +16,7 @@
 #include <tidepool/learn.h>
 #include <tidepool/listen.h>
 #include <tidepool/profile.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
@@ -196,11 +196,11 @@ static void a_site_is_found_by_name_and_kind(void **state)
 {
     (void)state;
     tide_site *scope = tide_site_register("found by name");
-    tide_site *array = tide_site_register_kind("found by name too", TIDE_KIND_ARRAY);
+    tide_site *dispatch = tide_site_register_kind("found by name too", TIDE_KIND_DISPATCH);
     assert_ptr_equal(tide_site_find("found by name", TIDE_KIND_SCOPE), scope);
-    assert_ptr_equal(tide_site_find("found by name too", TIDE_KIND_ARRAY), array);
-    assert_null(tide_site_find("found by name", TIDE_KIND_FRAME));
-    assert_non_null(strstr(tide_error_message(), "no frame is named 'found by name'"));
+    assert_ptr_equal(tide_site_find("found by name too", TIDE_KIND_DISPATCH), dispatch);
+    assert_null(tide_site_find("found by name", TIDE_KIND_DISPATCH));
+    assert_non_null(strstr(tide_error_message(), "no dispatch is named 'found by name'"));
     assert_int_equal(tide_error_status(), TIDE_ERROR_NAME);
     assert_null(tide_site_find(NULL, TIDE_KIND_SCOPE));
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);

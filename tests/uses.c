@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 static uint64_t uses_of(const tide_site *site)
@@ -70,24 +70,6 @@ static void a_site_that_is_hot_counts_every_use(void **state)
 }
 
 /* ---- other kinds ---------------------------------------------------------------------------- */
-
-static void acquires_and_arrays_count_theirs(void **state)
-{
-    (void)state;
-    enum { TIMES = 1000 };
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *acquires = tide_site_register_kind("uses: acquire", TIDE_KIND_ACQUIRE);
-    tide_site *arrays = tide_site_register_kind("uses: array", TIDE_KIND_ARRAY);
-    for (int i = 0; i < TIMES; i++) {
-        TIDE_SCOPE_TYPES(pool, double);
-        assert_non_null(tide_site_acquire(acquires, pool, TIDE_F64, 4));
-        if (i % 2 == 0)
-            assert_non_null(tide_site_acquire_array(arrays, pool, TIDE_F64, 1, (int64_t[]){3}));
-    }
-    assert_int_equal(uses_of(acquires), TIMES);
-    assert_int_equal(uses_of(arrays), TIMES / 2);
-    expect_ok(tide_pool_destroy(pool));
-}
 
 static void method_of_nothing(void *args)
 {
@@ -178,7 +160,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_counts_its_uses),
         cmocka_unit_test(a_site_that_is_hot_counts_every_use),
-        cmocka_unit_test(acquires_and_arrays_count_theirs),
         cmocka_unit_test(a_dispatch_tells_the_least_there_were),
         cmocka_unit_test(threads_that_go_on_and_that_have_ended_are_counted),
         cmocka_unit_test(a_site_that_is_reset_counts_anew),

@@ -9,10 +9,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/profile.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
@@ -33,30 +33,18 @@ static void method(void *args)
 /* One use: a double, and where there is room for more an int32_t. False: it did not go well. */
 static bool use_site(tide_site *site, tide_pool *pool)
 {
-    static const int64_t shape[] = {3, 5};
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
-    static const size_t sizes[] = {4, 4, 4};
-    void *data[3];
     unsigned called = 0;
     tide_scope scope;
     tide_mark mark = tide_checkpoint(pool);
     bool well = true;
-    switch (site->kind) {
-    case TIDE_KIND_SCOPE:
+    if (site->kind == TIDE_KIND_SCOPE) {
         well = tide_scope_enter(pool, site, &scope) == TIDE_OK;
         well = well && tide_acquire(pool, double, 4) != NULL &&
                tide_acquire(pool, int32_t, 4) != NULL && tide_acquire(pool, double, 4) != NULL;
         well = well && tide_scope_leave(&scope) == TIDE_OK;
-        break;
-    case TIDE_KIND_FRAME:
-        well = tide_scope_enter_frame(pool, site, 3, types, sizes, data, &scope) == TIDE_OK;
-        well = well && tide_scope_leave(&scope) == TIDE_OK;
-        break;
-    case TIDE_KIND_ACQUIRE: well = tide_site_acquire(site, pool, TIDE_F64, 4) != NULL; break;
-    case TIDE_KIND_ARRAY:
-        well = tide_site_acquire_array(site, pool, TIDE_F64, 2, shape) != NULL;
-        break;
-    default: tide_site_dispatch(site, generic, TIDE_F64, &called); well = called == 1;
+    } else {
+        tide_site_dispatch(site, generic, TIDE_F64, &called);
+        well = called == 1;
     }
     return tide_rewind(pool, mark) == TIDE_OK && well;
 }
@@ -140,39 +128,19 @@ static void expect_pattern(const tide_site_profile *profile, uint64_t scopes, ui
     fail_msg("no such pattern of %u words", length);
 }
 
-/* A scope's are the most that its slots were asked for, by the array, too. */
-static void expect_use_bytes(tide_kind kind, const tide_site_profile *profile, uint64_t uses)
-{
-    static const uint64_t least[] = {[TIDE_KIND_SCOPE] = 80,
-                                     [TIDE_KIND_FRAME] = 80,
-                                     [TIDE_KIND_ACQUIRE] = 32,
-                                     [TIDE_KIND_ARRAY] = 120,
-                                     [TIDE_KIND_DISPATCH] = 0};
-    uint64_t most = least[kind] + (kind == TIDE_KIND_SCOPE ? 120 - 32 : 0);
-    assert_in_range(profile->bytes, uses * least[kind], uses * most);
-}
-
 /* What `uses` uses by use_site look like. */
 static void expect_uses(const tide_site *site, const tide_site_profile *profile, uint64_t uses)
 {
-    bool two = site->kind == TIDE_KIND_SCOPE || site->kind == TIDE_KIND_FRAME;
-    static const int64_t set[] = {TIDE_I32, TIDE_F64}, shape[] = {TIDE_F64, 2, 3, 5};
-    static const int64_t sequence[] = {TIDE_F64, TIDE_I32, TIDE_F64};
+    bool two = site->kind == TIDE_KIND_SCOPE;
     assert_int_equal(profile->scopes, uses);
     assert_int_equal(profile->type_count, two ? 2 : 1);
     expect_type(profile, TIDE_F64, uses, two ? 2 * uses : uses, two ? 2 : 1);
     expect_type(profile, TIDE_I32, two ? uses : 0, two ? uses : 0, 1);
-    if (site->kind == TIDE_KIND_SCOPE)
-        expect_pattern(profile, uses, 2, set);
-    else if (site->kind == TIDE_KIND_FRAME)
-        expect_pattern(profile, uses, 3, sequence);
-    else if (site->kind == TIDE_KIND_ARRAY)
-        expect_pattern(profile, uses, 4, shape);
-    else if (site->kind == TIDE_KIND_DISPATCH)
-        expect_pattern(profile, uses, 1, (int64_t[]){(int64_t)(intptr_t)generic});
+    if (two)
+        expect_pattern(profile, uses, 2, (int64_t[]){TIDE_I32, TIDE_F64});
     else
-        assert_int_equal(profile->pattern_count, 0);
-    expect_use_bytes(site->kind, profile, uses);
+        expect_pattern(profile, uses, 1, (int64_t[]){(int64_t)(intptr_t)generic});
+    assert_int_equal(profile->bytes, two ? uses * 80 : 0);
     assert_int_equal(profile->other, 0);
     assert_int_equal(profile->pattern_other, 0);
 }
@@ -315,18 +283,22 @@ static void threads_fill_a_window_exactly(void **state)
 static void patterns_beyond_the_places_count_as_others(void **state)
 {
     (void)state;
-    enum { SHAPES = 20 };
+    enum { SETS = 20 };
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = site_of_kind(TIDE_KIND_ARRAY, "shapes", pool);
-    open_window(site, 3 * SHAPES);
-    tide_mark mark = tide_checkpoint(pool);
-    for (int64_t i = 0; i < 3 * SHAPES; i++)
-        assert_non_null(tide_site_acquire_array(site, pool, TIDE_U8, 1, &(int64_t){i % SHAPES}));
-    expect_ok(tide_rewind(pool, mark));
+    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "sets", pool);
+    open_window(site, 3 * SETS);
+    for (tide_type i = 0; i < 3 * SETS; i++) { /* sets of five types: a bit of the number each */
+        tide_scope scope;
+        expect_ok(tide_scope_enter(pool, site, &scope));
+        for (tide_type type = 1; type <= 5; type++)
+            if ((i % SETS >> (type - 1) & 1) != 0)
+                assert_non_null(tide_acquire_type(pool, type, 1));
+        expect_ok(tide_scope_leave(&scope));
+    }
     tide_site_profile profile = take_window(site);
     assert_int_equal(profile.pattern_count, TIDE_PROFILE_PATTERNS);
-    assert_int_equal(profile.pattern_other, 3 * (SHAPES - TIDE_PROFILE_PATTERNS));
-    expect_pattern(&profile, 3, 3, (int64_t[]){TIDE_U8, 1, 0});
+    assert_int_equal(profile.pattern_other, 3 * (SETS - TIDE_PROFILE_PATTERNS));
+    expect_pattern(&profile, 3, 2, (int64_t[]){1, 2});
     expect_ok(tide_pool_destroy(pool));
 }
 

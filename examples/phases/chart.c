@@ -10,7 +10,7 @@
 static bool terminal;
 static const char *last_phase = "";
 
-/* A kind without tables runs its general path at the first tier. */
+/* A dispatch without a table looks its method up. */
 static const char *tier_of(const sample *s, tide_kind kind)
 {
     return s->tier == TIDE_TIER_FULL && kind != TIDE_KIND_SCOPE ? "general"

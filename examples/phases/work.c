@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include <tidepool/array.h>
-#include <tidepool/callsite.h>
-#include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/site.h>
 
@@ -59,41 +57,12 @@ static void scopes(tide_pool *pool, const phase *now, size_t times)
         one_scope(pool, now);
 }
 
-/* ---- a frame ---- */
-
-static tide_site *frame_site;
-
-/* A scope and all its arrays in one call, as an interpreter would make it: there are no macros in
- * it, and the site was registered by name. */
-static void frames(tide_pool *pool, const phase *now, size_t times)
-{
-    const tide_type types[] = {now->numbers, now->numbers, now->indices};
-    static const size_t counts[] = {ELEMENTS, ELEMENTS, ELEMENTS};
-    for (size_t i = 0; i < times; i++) {
-        void *data[3];
-        tide_scope scope;
-        bool good =
-            tide_scope_enter_frame(pool, frame_site, 3, types, counts, data, &scope) == TIDE_OK;
-        touch(good ? data[2] : NULL);
-        tide_scope_leave(&scope);
-    }
-}
-
-/* ---- an acquire, an array ---- */
-
-/* A TIDE_LOOP is a scope for each iteration that learns by itself; in it, an acquire that is a call
- * site. */
-static void acquires(tide_pool *pool, const phase *now, size_t times)
-{
-    TIDE_LOOP(pool, i, times)
-    touch(TIDE_ACQUIRE_SITE(pool, now->numbers, ELEMENTS));
-}
-
+/* N-D arrays of a shape that is known at run time only. */
 static void arrays(tide_pool *pool, const phase *now, size_t times)
 {
-    TIDE_LOOP(pool, i, times)
-    {
-        tide_array *array = TIDE_ARRAY_SITE(pool, now->numbers, now->ndim, now->shape);
+    for (size_t i = 0; i < times; i++) {
+        TIDE_SCOPE(pool); /* without a name of its own: its function's */
+        tide_array *array = tide_array_acquire(pool, now->numbers, now->ndim, now->shape);
         touch(array == NULL ? NULL : tide_array_data(array));
     }
 }
@@ -132,17 +101,15 @@ static void dispatches(tide_pool *pool, const phase *now, size_t times)
 /* ---- all of them ---- */
 
 const work works[WORKS] = {
-    {"scope", TIDE_KIND_SCOPE, scopes},        {"frame", TIDE_KIND_FRAME, frames},
-    {"acquires", TIDE_KIND_ACQUIRE, acquires}, /* without a name of its own: its function's */
-    {"arrays", TIDE_KIND_ARRAY, arrays},       {"dispatches", TIDE_KIND_DISPATCH, dispatches},
+    {"scope", TIDE_KIND_SCOPE, scopes},
+    {"arrays", TIDE_KIND_SCOPE, arrays},
+    {"dispatches", TIDE_KIND_DISPATCH, dispatches},
 };
 
 bool work_prepare(void)
 {
-    frame_site = tide_site_register_kind("frame", TIDE_KIND_FRAME);
     sums = tide_generic_create("sum");
-    return frame_site != NULL && sums != NULL &&
-           tide_generic_add(sums, TIDE_F64, sum_double) == TIDE_OK &&
+    return sums != NULL && tide_generic_add(sums, TIDE_F64, sum_double) == TIDE_OK &&
            tide_generic_add(sums, TIDE_F32, sum_single) == TIDE_OK &&
            tide_generic_add(sums, TIDE_C64, sum_complex) == TIDE_OK;
 }

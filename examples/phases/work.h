@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The work: one call site of each kind, whose types and shapes are those of the phase. */
+/* The work: call sites of both kinds, whose types and shapes are those of the phase. */
 #ifndef PHASES_WORK_H
 #define PHASES_WORK_H
 
@@ -16,14 +16,14 @@ typedef struct phase {
 enum { PHASES = 3 };
 extern const phase phases[PHASES];
 
-/* One kind of call site, and the function that uses it so many times. */
+/* A call site, and the function that uses it so many times. */
 typedef struct work {
     const char *name; /* of the site, as the library knows it */
     tide_kind kind;
     void (*use)(tide_pool *pool, const phase *now, size_t times);
 } work;
 
-enum { WORKS = TIDE_KIND_COUNT };
+enum { WORKS = 3 };
 extern const work works[WORKS];
 
 /* Makes what the work needs. False: no memory; tide_error_message() says more. */

@@ -2,7 +2,7 @@
 /* Frames that are smoothed in strips: knob "strip", temporaries from a pool. */
 #include <stdlib.h>
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/tunable.h>
 
 #include "worker.h"

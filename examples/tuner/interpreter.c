@@ -2,8 +2,8 @@
 /* A small program is interpreted; each of its call sites is a site of the library's. */
 #include <stdlib.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tunable.h>
 

@@ -2,7 +2,7 @@
 /* Butterflies over a signal, in blocks: knob "block", variants "radix". */
 #include <stdlib.h>
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/tunable.h>
 
 #include "worker.h"

@@ -37,12 +37,6 @@ TIDE_API uint32_t tide_type_count(void);
 TIDE_API tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope);
 TIDE_API tide_status tide_scope_leave(tide_scope *scope);
 
-/* The same for a frame, at a site of TIDE_KIND_FRAME: data[i] receives counts[i] elements of types[i]. If
- * one cannot be acquired, all are NULL and the status says why; the scope is open all the same. */
-TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,
-                                            const tide_type *types, const size_t *counts,
-                                            void **data, tide_scope *scope);
-
 TIDE_END_DECLS
 
 #endif

@@ -13,8 +13,6 @@
 #define TIDEPOOL_GENERIC_H
 
 #include <tidepool/scope.h>
-#include <tidepool/site.h>
-#include <tidepool/type.h>
 
 TIDE_BEGIN_DECLS
 

@@ -21,17 +21,17 @@ typedef struct tide_profile_type {
     uint64_t slots;     /* slots that all these uses took together                   */
 } tide_profile_type;
 
-/* A pattern, which may recur from use to use: of a scope the set of types that it touched, ascending; of
- * a frame its types in order; of an array its type, rank and extents; of a dispatch the address of its
- * generic function (files leave it out). Longer ones than TIDE_PATTERN_WORDS are counted as `other`. */
+/* A pattern, which may recur from use to use: of a scope the set of types that it touched, ascending; of a
+ * dispatch the address of its generic function (files leave it out). Longer ones than TIDE_PATTERN_WORDS
+ * are counted as `other`. */
 typedef struct tide_profile_pattern {
     uint64_t scopes; /* uses that showed it */
     uint32_t length;
     int64_t words[TIDE_PATTERN_WORDS];
 } tide_profile_pattern;
 
-/* Bytes: of a frame, an acquire and an array what was asked for; of a scope an upper bound: the most
- * that its slots were asked for lately (at a check level: what was asked for). Files leave them out. */
+/* Bytes of a scope are an upper bound: the most that its slots were asked for lately (at a check level:
+ * what was asked for). Files leave them out. */
 typedef struct tide_site_profile {
     uint64_t scopes;        /* uses observed                                                  */
     uint64_t other;         /* touches of types for which the profile had no room             */
@@ -53,7 +53,7 @@ TIDE_API tide_status tide_profile_observe(bool on);
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
 /* Prints each observed site: place, kind, tier, uses, misses, why it runs what it runs, its last trial,
- * types and most frequent patterns: {a set}, (a sequence) or f64[100,200]. TIDE_ERROR_MEMORY: nothing
+ * types and most frequent patterns. TIDE_ERROR_MEMORY: nothing
  * is printed. Any thread. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 

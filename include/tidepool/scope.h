@@ -24,6 +24,8 @@
 /* Opens a scope for the rest of this block, as a call site of its own. */
 #define TIDE_SCOPE(...) TIDE_PASTE(TIDE_SCOPE_AT_, TIDE_GIVEN(__VA_ARGS__))(__VA_ARGS__)
 
+/* The same with a name (a string literal) for reports. */
+#define TIDE_SCOPE_NAMED(pool, name) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), pool, name)
 /* Opens a scope that saves the shelves of the named types (1 to 8) on entry, inlined. */
 #define TIDE_SCOPE_TYPES(pool, ...) TIDE_TYPED_AT(TIDE_UNIQUE(tide_typed_), pool, __VA_ARGS__)
 /* Opens a scope and acquires all its temporaries (1 to 8): TIDE_FRAME(pool, (T, name, n), …) declares

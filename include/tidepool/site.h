@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Call sites and the plans they run.
  *
- * Every TIDE_SCOPE in a program is a site: a static descriptor. One atomic pointer in it names the
+ * Every TIDE_SCOPE and TIDE_DISPATCH in a program is a site: a static descriptor. One atomic pointer in it names the
  * plan that the site's scopes run now; to publish another is to store its address there. A scope is
  * left by the plan that it was entered by. Staging call sites is an idea of Catwalk.jl.
  *
@@ -11,7 +11,6 @@
 #ifndef TIDEPOOL_SITE_H
 #define TIDEPOOL_SITE_H
 
-#include <tidepool/inline/array.h>
 #include <tidepool/inline/site.h>
 #include <tidepool/pool.h>
 
@@ -64,9 +63,9 @@ typedef struct tide_site_information {
     bool use_measured; /* by a trial; else it is a model */
     uint32_t rival_count;
     tide_site_rival rivals[TIDE_TIER_COMPILED]; /* the other tiers of which something is known */
-    double use_bytes;  /* that a use acquires, the mean of those in `samples`; of a scope at
-                         most that much (tide_site_profile.bytes). What scopes inside it
-                         acquire is theirs                                                   */
+    double use_bytes;  /* that a use of a scope acquires at most, the mean of those in
+                         `samples` (tide_site_profile.bytes). What scopes inside it acquire
+                         is theirs                                                           */
     double use_arrays; /* how many arrays that is, likewise                               */
     TIDE_GROWTH;
 } tide_site_information;
@@ -102,21 +101,14 @@ TIDE_API tide_status tide_site_info(const tide_site *site, tide_site_information
 TIDE_API tide_status tide_site_set_user(tide_site *site, void *user);
 TIDE_API void *tide_site_user(const tide_site *site);
 
-/* Declares which types a site is used for; what it is used for else works as before, only slower.
+/* Declares which types a scope is used for, in any order: its table plan saves these, and it uses that
+ * plan from now on, unless it is pinned to full. It is compiled for them when that pays, or by
+ * tide_site_compile_now. Other types are saved when touched; with none declared, every type is. What was
+ * declared stands until it is declared anew or the site is reset; profiles that are saved have what was
+ * seen.
  *
- *   scope      the types that its table plan saves, in any order. The site uses that plan from now
- *              on, unless it is pinned to full. Other types are saved when touched. None: every
- *              type is saved when touched
- *   frame      the types of its arrays, in order, one to eight; code is made for four different
- *              ones at most
- *   acquire    the types that come, the most frequent first, one to TIDE_PLAN_METHODS, each once
- *
- * Arrays and dispatches declare nothing: a profile says it of them. The site is compiled for them when
- * that pays, or by tide_site_compile_now. What was declared stands until it is declared anew or the
- * site is reset; profiles that are saved have what was seen.
- *
- * `types` is copied. TIDE_ERROR_TYPE for an unknown type, TIDE_ERROR_ARGUMENT for a site of another
- * kind or a bad count, TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */
+ * `types` is copied. TIDE_ERROR_TYPE for an unknown type, TIDE_ERROR_ARGUMENT for a dispatch,
+ * TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */
 TIDE_API tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t count);
 
 /* Orders compiled code for what the site is known to be used for, whatever `break_even` says, and does
@@ -135,7 +127,7 @@ TIDE_API tide_status tide_site_unpin(tide_site *site);
 /* Forgets what was declared or learned, and the pin: the site starts again. Any thread. */
 TIDE_API tide_status tide_site_reset(tide_site *site);
 
-/* "full", "table", "compiled"; "scope", "frame", "acquire", "array", "dispatch". Static text. */
+/* "full", "table", "compiled"; "scope", "dispatch". Static text. */
 TIDE_API const char *tide_tier_name(tide_tier tier);
 TIDE_API const char *tide_kind_name(tide_kind kind);
 

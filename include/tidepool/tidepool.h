@@ -10,7 +10,7 @@
  *             tide_acquire  tide_zeros  tide_ones  tide_fill  tide_grow
  *             tide_acquire_type  tide_grow_type
  *   scope     a checkpoint and its rewind, bound to a block        <tidepool/scope.h>
- *             TIDE_SCOPE  TIDE_SCOPE_TYPES  TIDE_FRAME  TIDE_LOOP
+ *             TIDE_SCOPE  TIDE_SCOPE_NAMED  TIDE_SCOPE_TYPES  TIDE_FRAME  TIDE_LOOP
  *   mark      a checkpoint as a value                              <tidepool/mark.h>
  *             tide_checkpoint  tide_rewind
  *   type      an element type: size, alignment, name               <tidepool/type.h>
@@ -33,7 +33,7 @@
  *   array.h          N-D arrays, DLPack (dlpack.h); bits.h, half.h: packed bits, 16-bit floats
  *   buffers.h        memory with a lifetime of its own
  *   device.h         CUDA and OpenCL; device_memory.h, device_ipc.h, device_bump.h, adaptors.h
- *   callsite.h       acquires and frames as call sites; generic.h: one name, a method for each type
+ *   generic.h        one name, a method for each type
  *   site.h           what a site does, and steering it; learn.h: how it learns; profile.h: what it saw
  *   tunable.h        knobs and variants; tune.h: settings
  *   facts.h          the whole process, from inside; listen.h, metrics.h: from outside

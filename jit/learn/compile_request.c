@@ -77,7 +77,7 @@ static void request_add(tide_learner *learner, tide_learned *plan, uint64_t form
     *r = (request){
         .learner = learner->number, .plan = learner->in_force, .first = first, .form = form};
     batch.forms += first;
-    tide_learner_spec(learner, plan, &r->spec);
+    tide_learned_spec(plan, &r->spec);
     plan->state = TIDE_CODE_REQUESTED;
     plan->uses_without = 0;
     learner->at_once = false;

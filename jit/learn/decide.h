@@ -5,8 +5,8 @@
  * The cost model is in the manner of Catwalk.jl: what a use costs on average under a plan, in units
  * that only matter against each other (constants cost_…).
  *
- *   scope       each saved type costs `save`; each touch of a type not saved costs `touch`
- *   the others  each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
+ *   a scope     each saved type costs `save`; each touch of a type not saved costs `touch`
+ *   a dispatch  each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
  *               foresaw costs all the guards and `dynamic`. Without guards: `dynamic`
  *
  * Earlier plans of the site are costed again under the new figures, and one of them is preferred
@@ -17,26 +17,20 @@
 #include <tidepool/profile.h>
 
 #include "jit/events/reason.h"
-#include "jit/spec/spec.h"
-
-/* What a plan is for: see jit/spec/spec.h for what the items of each kind are. */
-typedef struct tide_item {
-    tide_type type; /* or a key: TIDE_KEY_FIRST and more, as in profiles */
-    int32_t ndim;   /* arrays only */
-} tide_item;
 
 enum { TIDE_ITEMS_MAX = TIDE_PROFILE_TYPES };
 
+/* What a plan is for: the types that a scope saves, ascending; those that a dispatch tests for, the
+ * most frequent first. */
 typedef struct tide_items {
     uint32_t count;
-    const struct tide_generic *generic; /* of a dispatch; others: NULL */
-    tide_item items[TIDE_ITEMS_MAX];
+    const struct tide_generic *generic; /* of a dispatch; a scope: NULL */
+    tide_type types[TIDE_ITEMS_MAX];    /* or keys: TIDE_KEY_FIRST and more, as in profiles */
 } tide_items;
 
 bool tide_items_same(const tide_items *a, const tide_items *b);
 
-/* Can code be made for these? A scope's and a frame's have places for TIDE_SCOPE_SAVED different
- * types. */
+/* Can code be made for these? A scope's saves one type to TIDE_SCOPE_SAVED. */
 bool tide_items_fit(tide_kind kind, const tide_items *items);
 
 /* What a use costs on average under a plan of these items; without items, under the general plan

@@ -8,7 +8,6 @@
 #include "jit/learn/trial.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 enum {
@@ -141,7 +140,7 @@ static bool force_published(const tide_learner *learner, uint32_t number)
 {
     const tide_site_record *record = learner->site->record;
     tide_assert(number < learner->plan_count);
-    return (!tide_kind_has_tables(learner->site->kind) || record->table != NULL) &&
+    return record->table != NULL &&
            (learner->plans[number]->state != TIDE_CODE_ADOPTED || record->compiled != NULL);
 }
 

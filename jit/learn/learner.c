@@ -20,15 +20,14 @@
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
-/* "tide_", kind and types as far as there is room, "_", 16 digits. */
+/* "tide_scope_", types as far as there is room, "_", 16 digits. */
 enum { NAMES_ROOM = TIDE_SPEC_STEM - 18 };
 
-_Static_assert(sizeof(tide_type) == sizeof(uint32_t) && sizeof(tide_item) % sizeof(tide_type) == 0,
-               "types and shelves may stand behind the items");
+_Static_assert(sizeof(tide_type) == sizeof(uint32_t), "shelves may stand behind the types");
+
 /* ---- making ----------------------------------------------------------------------------- */
 
 tide_learner *tide_learner_of(tide_site *site)
@@ -66,68 +65,52 @@ static tide_plan learner_describe_plan(const tide_learner *learner, tide_learned
     tide_plan made = {.kind = learner->site->kind,
                       .tier = tier,
                       .type_count = plan->items.count,
-                      .types = plan->types,
+                      .types = plan->items.types,
                       .shelves = plan->shelves};
     tide_plan_bring_near(&made);
     return made;
 }
 
-/* Leads a compiled plan's pointers to the general path. A scope that is open leaves by it. */
-static void learner_turn_to_general(tide_plan *plan)
-{
-    tide_assert(plan->kind < TIDE_KIND_COUNT && plan->tier == TIDE_TIER_COMPILED);
-    const tide_plan *general = &tide_plans_general[plan->kind];
-    if (plan->kind == TIDE_KIND_SCOPE) {
-        tide_plan_use_table(plan);
-        return;
-    }
-    __atomic_store_n(&plan->enter, general->enter, __ATOMIC_RELEASE);
-    __atomic_store_n(&plan->leave, general->leave, __ATOMIC_RELEASE);
-}
-
-/* A plan of so many items, all zero: the items, then the types, then the shelves. */
+/* A plan of so many types, all zero: the types, then the shelves. */
 static tide_learned *learner_allocate_plan(const tide_items *items)
 {
-    size_t start = offsetof(tide_learned, items.items) + items->count * sizeof *items->items;
-    size_t bytes = start + items->count * (sizeof(tide_type) + sizeof(uint32_t));
+    size_t start = offsetof(tide_learned, items.types) + items->count * sizeof *items->types;
+    size_t bytes = start + items->count * sizeof(uint32_t);
     tide_learned *plan = tide_os_resize(NULL, bytes);
     if (plan == NULL)
         return NULL;
     memset(plan, 0, bytes);
     plan->items.count = items->count;
     plan->items.generic = items->generic;
-    memcpy(plan->items.items, items->items, items->count * sizeof *items->items);
-    plan->types = (tide_type *)(void *)((char *)plan + start);
-    plan->shelves = plan->types + items->count;
+    memcpy(plan->items.types, items->types, items->count * sizeof *items->types);
+    plan->shelves = (uint32_t *)(void *)((char *)plan + start);
     return plan;
 }
 
 static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items,
                                        tide_reason *why)
 {
-    tide_kind kind = learner->site->kind;
     tide_assert(items->count <= TIDE_ITEMS_MAX);
     tide_learned *plan = learner_allocate_plan(items);
     *why = TIDE_REASON_no_memory;
     if (plan == NULL)
         return NULL;
     plan->learner = learner;
-    for (uint32_t i = 0; i < items->count; i++) {
-        plan->types[i] = items->items[i].type;
+    for (uint32_t i = 0; i < items->count; i++)
         plan->shelves[i] =
-            plan->types[i] < TIDE_TYPE_LIMIT ? tide_plan_shelf(plan->types[i]) : 0; /* a key's */
-    }
+            items->types[i] < TIDE_TYPE_LIMIT ? tide_plan_shelf(items->types[i]) : 0; /* a key's */
     plan->table = learner_describe_plan(learner, plan, TIDE_TIER_TABLE);
     if (items->count != 0) /* else each touch would be a miss */
         plan->table.counts = &plan->table_counts;
-    if (tide_kind_has_tables(kind) && !tide_kind_use_table(&plan->table, items->generic)) {
+    if (!tide_plan_use_table(&plan->table, items->generic)) {
         *why = TIDE_REASON_no_method;
         tide_os_free(plan);
         return NULL;
     }
+    /* Until it has code it is led by the table, by which a scope that is open leaves, too. */
     plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
     plan->code.counts = &plan->code_counts;
-    learner_turn_to_general(&plan->code);
+    (void)tide_plan_use_table(&plan->code, items->generic);
     tide_assert(plan->state == TIDE_CODE_NONE);
     return plan;
 }
@@ -166,51 +149,45 @@ void tide_learned_load(tide_learned *plan, void *enter, void *leave)
     tide_assert(plan->state < TIDE_CODE_LOADED && enter != NULL);
     plan->state = TIDE_CODE_LOADED;
     tide_enter_function *code;
+    tide_leave_function *end;
     memcpy(&code, &enter, sizeof code);
+    memcpy(&end, &leave, sizeof end);
     __atomic_store_n(&plan->code.enter, code, __ATOMIC_RELEASE);
-    if (leave != NULL) {
-        tide_leave_function *end;
-        memcpy(&end, &leave, sizeof end);
-        __atomic_store_n(&plan->code.leave, end, __ATOMIC_RELEASE);
-    }
+    __atomic_store_n(&plan->code.leave, end, __ATOMIC_RELEASE);
 }
 
 uint64_t tide_learned_form(const tide_learned *plan)
 {
-    bool counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
+    uint64_t counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
     tide_hash hash = {0};
-    tide_hash_more(&hash, (uint64_t[]){plan->code.kind, counts}, 2 * sizeof(uint64_t));
-    _Static_assert(sizeof(tide_item) == 8, "an item has no bytes that nobody sets");
-    tide_hash_more(&hash, plan->items.items, plan->items.count * sizeof *plan->items.items);
+    tide_hash_more(&hash, &counts, sizeof counts);
+    tide_hash_more(&hash, plan->items.types, plan->items.count * sizeof *plan->items.types);
     return tide_hash_end(&hash);
 }
 
-/* Names the code to a reader of a native profile: kind and types, then the number. */
+/* Names the code to a reader of a native profile: the types, then the number. */
 static void learned_name(const tide_learned *plan, tide_spec *out)
 {
-    int at = snprintf(out->stem, NAMES_ROOM, "tide_%s", tide_kind_name(out->kind));
+    char words[NAMES_ROOM];
+    int at = snprintf(words, NAMES_ROOM, "tide_scope");
     for (uint32_t i = 0; i < out->item_count && at < NAMES_ROOM; i++)
-        at += snprintf(out->stem + at, (size_t)(NAMES_ROOM - at), "_%s", out->items[i].name);
-    size_t length = strlen(out->stem);
-    tide_assert(length < NAMES_ROOM);
-    for (size_t i = 0; i < length; i++)
-        if (!tide_spec_is_word_byte(out->stem[i]))
-            out->stem[i] = '_';
-    snprintf(out->stem + length, sizeof out->stem - length, "_%016" PRIx64,
-             tide_learned_form(plan));
+        at += snprintf(words + at, (size_t)(NAMES_ROOM - at), "_%s", out->items[i].name);
+    for (char *c = words; *c != '\0'; c++)
+        if (!tide_spec_is_word_byte(*c))
+            *c = '_';
+    snprintf(out->stem, sizeof out->stem, "%s_%016" PRIx64, words, tide_learned_form(plan));
+    tide_assert(strlen(out->stem) > strlen(words));
 }
 
-void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
+void tide_learned_spec(const tide_learned *plan, tide_spec *out)
 {
     uint32_t count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
-    *out = (tide_spec){.kind = learner->site->kind,
-                       .count = tide_setting_get(TIDE_SETTING_count_runs) != 0,
-                       .item_count = count};
+    *out =
+        (tide_spec){.count = tide_setting_get(TIDE_SETTING_count_runs) != 0, .item_count = count};
     for (uint32_t i = 0; i < count; i++) {
-        const tide_item *from = &plan->items.items[i];
-        tide_spec_item *to = &out->items[i];
-        *to = (tide_spec_item){.type = from->type, .ndim = from->ndim};
-        snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
+        out->items[i].type = plan->items.types[i];
+        snprintf(out->items[i].name, sizeof out->items[i].name, "%s",
+                 tide_type_name(plan->items.types[i]));
     }
     learned_name(plan, out);
 }
@@ -265,7 +242,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     tide_pays_count(learner);
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
-    record->table = plan != NULL && tide_kind_has_tables(learner->site->kind) ? &plan->table : NULL;
+    record->table = plan != NULL ? &plan->table : NULL;
     record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
     learner->in_force = number;
     learner->misses_seen = plan != NULL ? tide_learned_misses(plan) : 0;
@@ -284,7 +261,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 /* ---- the hooks -------------------------------------------------------------------------- */
 
 /* A scope's types are put in force at once, and the next windows correct what the first one saw;
- * the other kinds are compiled or stay general. */
+ * a dispatch waits for a whole window. */
 uint64_t tide_learner_first_window(const tide_site *site)
 {
     if (site->kind != TIDE_KIND_SCOPE || tide_constant_get(TIDE_CONSTANT_adapt) == 0)
@@ -302,7 +279,7 @@ static void learner_welcome(tide_site *site)
         return;
     learner->reason = TIDE_REASON_found;
     tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found, "");
-    if (site->record->pinned || tide_site_declared(site->record) || learner->prior)
+    if (site->record->pinned || site->record->declared != NULL || learner->prior)
         return;
     learner->window = tide_window_begin(site, tide_learner_first_window(site));
 }

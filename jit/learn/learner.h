@@ -65,10 +65,9 @@ typedef struct tide_learner tide_learner;
 
 typedef struct tide_learned {
     tide_learner *learner;
-    tide_type *types;  /* those of `items`, and where their shelves lie: */
-    uint32_t *shelves; /* both stand behind the items                  */
+    uint32_t *shelves; /* where those of `items` lie; they stand behind these */
 
-    tide_plan table; /* scopes and dispatches: the same by table  */
+    tide_plan table; /* the types by table                           */
     tide_plan code;  /* compiled; general until its code is loaded */
     tide_plan_counts table_counts, code_counts;
 
@@ -139,12 +138,12 @@ bool tide_learned_armed(const tide_learned *plan);
 /* Uses of a first window, or of one that misses have opened: enough to decide. */
 uint64_t tide_learner_first_window(const tide_site *site);
 
-/* The number of the code of a plan, which depends on its kind, its items and whether it counts: plans
- * of one number share their code. (Should two that differ ever have one, they would miss.) */
+/* The number of the code of a plan, which depends on its types and whether it counts: plans of one number
+ * share their code. (Should two that differ ever have one, they would miss.) */
 uint64_t tide_learned_form(const tide_learned *plan);
 
 /* The spec of a plan. */
-void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);
+void tide_learned_spec(const tide_learned *plan, tide_spec *out);
 
 /* Gives a plan its loaded code. Before that, the plan's pointers
  * lead to the general path. */

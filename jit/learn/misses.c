@@ -11,7 +11,6 @@
 #include "profiler/touches.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 /* ---- patience --------------------------------------------------------------------------- */
@@ -99,7 +98,7 @@ static void misses_alarm(const tide_plan *of, const tide_items *touched, uint64_
     tide_learner *learner = plan->learner;
     const tide_site_record *record = learner->site->record;
     if (tide_learner_plan_in_force(learner) != plan || learner->window || record->pinned ||
-        tide_site_declared(record)) {
+        record->declared != NULL) {
         tide_learned_arm(plan, 0); /* until it is put in force again */
         return;
     }
@@ -129,7 +128,7 @@ static bool adapt_begin(void)
 
 void tide_adapt_filled(tide_site *site)
 {
-    if (tide_kind_has_tables(site->kind) && adapt_begin()) {
+    if (adapt_begin()) {
         tide_watch(site, tide_round_number());
         tide_round_end_at_once();
     }
@@ -144,11 +143,7 @@ void tide_adapt_missed(const tide_scope *scope)
     tide_assert(scope->plan->kind == TIDE_KIND_SCOPE);
     if (!tide_touches_known(scope) || !adapt_begin())
         return;
-    tide_type types[TIDE_ITEMS_MAX];
-    uint32_t count = tide_touches_list(scope, types, TIDE_ITEMS_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        touched.items[i].type = types[i];
-    touched.count = count;
+    touched.count = tide_touches_list(scope, touched.types, TIDE_ITEMS_MAX);
     misses_alarm(scope->plan, &touched, tide_round_number());
     tide_round_end_at_once();
 }

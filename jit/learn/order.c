@@ -10,7 +10,6 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/settings.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 static tide_status order_refuse(const tide_site *site, const char *why)
@@ -25,7 +24,7 @@ static tide_status order_check_declared(const tide_learner *learner)
     tide_items items = tide_watch_declared(record);
     if (items.count != 0 && tide_items_fit(learner->site->kind, &items))
         return TIDE_OK;
-    return order_refuse(learner->site, record->declared != NULL && record->declared->type_count == 0
+    return order_refuse(learner->site, record->declared->type_count == 0
                                            ? "no types are declared"
                                            : "more types are declared than code saves");
 }
@@ -35,7 +34,7 @@ static tide_status order_check_known(const tide_learner *learner)
 {
     static tide_site_profile prior; /* guarded by the registry */
     uint32_t number = learner->in_force;
-    if (tide_site_declared(learner->site->record))
+    if (learner->site->record->declared != NULL)
         return order_check_declared(learner);
     if (number == TIDE_NO_PLAN)
         return learner->windows == 0 && tide_profile_prior(learner->site, &prior)
@@ -53,7 +52,7 @@ static tide_status order_code(tide_site *site)
 {
     if (site->record->pinned)
         return order_refuse(site, "it is pinned");
-    if (!tide_kind_compiles(site->kind))
+    if (site->kind != TIDE_KIND_SCOPE)
         return order_refuse(site, "a dispatch has no code of its own");
     tide_learner *learner = tide_learner_of(site);
     if (learner == NULL)

@@ -7,7 +7,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 /* ---- the model -------------------------------------------------------------------------- */
@@ -18,17 +17,14 @@
  * dispatching to an empty method. It tells which tier is dearer and by about how much. */
 static const struct {
     double gain;
-    double use, type; /* without code, and for each type that is known           */
-    double full;      /* where that is a table: at tier full, few types in the pool */
+    double use, type; /* by table, and for each type that is known */
+    double full;      /* at tier full, few types in the pool       */
 } pays_of[TIDE_KIND_COUNT] = {
     [TIDE_KIND_SCOPE] = {.gain = 0.5, .use = 8, .type = 0.4, .full = 22},
-    [TIDE_KIND_FRAME] = {.gain = 20, .use = 27, .type = 8},
-    [TIDE_KIND_ACQUIRE] = {.gain = 2, .use = 5},
-    [TIDE_KIND_ARRAY] = {.gain = 6, .use = 10},
     [TIDE_KIND_DISPATCH] = {.use = 6, .full = 8}, /* it has no code of its own */
 };
 
-_Static_assert(TIDE_KIND_COUNT == 5, "each kind has its row");
+_Static_assert(TIDE_KIND_COUNT == 2, "each kind has its row");
 
 /* What a batch costs in itself, and each site in it: nanoseconds of the processor. */
 static const double pays_batch_ns = 12e6, pays_site_ns = 3e6;
@@ -71,12 +67,11 @@ static double pays_modelled_control(tide_kind kind, uint32_t types)
 static tide_site_rival pays_modelled_use(tide_kind kind, tide_tier tier, uint32_t types)
 {
     double control = pays_modelled_control(kind, types), gain = pays_of[kind].gain;
-    bool below = tier == TIDE_TIER_FULL && tide_kind_has_tables(kind);
     tide_assert(control > gain);
     return (tide_site_rival){.tier = tier,
                              .ns = tier == TIDE_TIER_COMPILED ? control - gain
-                                   : below                    ? pays_of[kind].full
-                                                              : control};
+                                   : tier == TIDE_TIER_TABLE  ? control
+                                                              : pays_of[kind].full};
 }
 
 /* NULL: nothing is known. */
@@ -86,14 +81,13 @@ static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tid
     tide_trial_figures measured = {0};
     if (plan != NULL)
         measured = tide_trial_measured(plan);
-    tide_tier control = tide_kind_has_tables(kind) ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
     tide_site_rival use = pays_modelled_use(kind, tier, types);
     if (measured.uses == 0)
         return use;
-    if (tier == control || tier == TIDE_TIER_COMPILED)
+    if (tier != TIDE_TIER_FULL)
         return (tide_site_rival){.tier = tier,
-                                 .ns =
-                                     tier == control ? measured.control_ns : measured.candidate_ns,
+                                 .ns = tier == TIDE_TIER_TABLE ? measured.control_ns
+                                                               : measured.candidate_ns,
                                  .measured = true};
     use.ns *= measured.control_ns / pays_modelled_control(kind, types);
     return use;
@@ -102,8 +96,7 @@ static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tid
 void tide_pays_describe(const tide_learned *plan, tide_site_information *out)
 {
     for (int tier = TIDE_TIER_FULL; tier <= TIDE_TIER_COMPILED; tier++) {
-        if ((tier == TIDE_TIER_TABLE && !tide_kind_has_tables(out->kind)) ||
-            (tier == TIDE_TIER_COMPILED && !tide_kind_compiles(out->kind)))
+        if (tier == TIDE_TIER_COMPILED && out->kind != TIDE_KIND_SCOPE)
             continue;
         tide_site_rival use = pays_use_by(plan, out->kind, (tide_tier)tier);
         if (use.tier == out->tier) {

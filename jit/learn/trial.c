@@ -163,47 +163,6 @@ static void timed_enter(tide_scope *scope, tide_pool *pool, const tide_plan *pla
     timed_leave_by(&u, scope);
 }
 
-static void timed_frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
-                        const size_t *counts, void **data)
-{
-    use u = timed_take(scope->plan, scope->site);
-    const tide_plan *by = scope->plan = timed_plan(&u);
-    uint64_t started = timed_start(&u);
-    __atomic_load_n(&by->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
-    timed_over(&u, started);
-    timed_leave_by(&u, scope);
-}
-
-static void *timed_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
-                           tide_site *site)
-{
-    use u = timed_take(plan, site);
-    const tide_plan *by = timed_plan(&u);
-    uint64_t started = timed_start(&u);
-    void *data = __atomic_load_n(&by->acquire, __ATOMIC_RELAXED)(pool, type, n, by, site);
-    timed_over(&u, started);
-    return data;
-}
-
-static tide_array *timed_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
-                               const tide_plan *plan, tide_site *site)
-{
-    use u = timed_take(plan, site);
-    const tide_plan *by = timed_plan(&u);
-    uint64_t started = timed_start(&u);
-    tide_array *array =
-        __atomic_load_n(&by->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, by, site);
-    timed_over(&u, started);
-    return array;
-}
-
-static const tide_plan timed_plans[TIDE_SPEC_KINDS] = {
-    [TIDE_KIND_SCOPE] = {.enter = timed_enter},
-    [TIDE_KIND_FRAME] = {.frame = timed_frame},
-    [TIDE_KIND_ACQUIRE] = {.acquire = timed_acquire},
-    [TIDE_KIND_ARRAY] = {.array = timed_array},
-};
-
 /* ---- times ------------------------------------------------------------------------------ */
 
 static void timed_clear_turn(tide_turn *turn)
@@ -289,9 +248,7 @@ static uint64_t timed_clock_cost(void)
 /* Made once for a plan, since scopes may be inside it as long as the site is loaded. */
 static bool trial_make(const tide_learner *learner, tide_learned *plan)
 {
-    _Static_assert(TIDE_SPEC_KINDS == 4, "timed_plans has a row for each kind that is compiled");
-    tide_kind kind = learner->site->kind;
-    tide_assert(kind < TIDE_SPEC_KINDS && plan->code.tier == TIDE_TIER_COMPILED);
+    tide_assert(learner->site->kind == TIDE_KIND_SCOPE && plan->code.tier == TIDE_TIER_COMPILED);
     if (plan->trial == NULL)
         plan->trial = tide_os_resize(NULL, sizeof *plan->trial);
     else
@@ -299,11 +256,10 @@ static bool trial_make(const tide_learner *learner, tide_learned *plan)
     tide_trial *trial = plan->trial;
     if (trial == NULL)
         return false;
-    const tide_plan *control = kind == TIDE_KIND_SCOPE ? &plan->table : &tide_plans_general[kind];
-    const tide_plan *both[TIDE_TRIAL_PLANS] = {control, &plan->code};
+    const tide_plan *both[TIDE_TRIAL_PLANS] = {&plan->table, &plan->code};
     /* So sites in one loop draw other orders, and do not change turns together. */
-    *trial = (tide_trial){.plan = *control, .bursts = learner->number << 32};
-    trial->plan.enter = timed_plans[kind].enter;
+    *trial = (tide_trial){.plan = plan->table, .bursts = learner->number << 32};
+    trial->plan.enter = timed_enter;
     for (unsigned i = 0; i < TIDE_TRIAL_PLANS; i++) {
         trial->timed[i] = (tide_timed_plan){.plan = *both[i], .timed = both[i], .trial = trial};
         trial->timed[i].plan.leave = timed_leave;

@@ -11,7 +11,6 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 /* ---- windows ---------------------------------------------------------------------------- */
@@ -121,16 +120,12 @@ static void watch_take_window(tide_learner *learner, uint64_t round)
 
 /* ---- what needs no window --------------------------------------------------------------- */
 
-_Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_ITEMS_MAX, "what is declared is a plan");
-
 tide_items tide_watch_declared(const tide_site_record *record)
 {
-    bool scope = record->declared != NULL;
-    uint32_t count = scope ? record->declared->type_count : record->uses.count;
-    const tide_type *types = scope ? record->declared->types : record->uses.types;
-    tide_items items = {.count = count <= TIDE_ITEMS_MAX ? count : 0};
+    const tide_plan *declared = record->declared;
+    tide_items items = {.count = declared->type_count <= TIDE_ITEMS_MAX ? declared->type_count : 0};
     for (uint32_t i = 0; i < items.count; i++)
-        items.items[i].type = types[i];
+        items.types[i] = declared->types[i];
     return items;
 }
 
@@ -138,7 +133,7 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
 {
     const tide_site_record *record = learner->site->record;
     tide_items items = tide_watch_declared(record);
-    tide_assert(tide_site_declared(record) && items.count <= TIDE_ITEMS_MAX);
+    tide_assert(record->declared != NULL && items.count <= TIDE_ITEMS_MAX);
     watch_drop_window(learner);
     if (items.count == 0) { /* and what was learned before is not what was declared */
         if (learner->in_force != TIDE_NO_PLAN)
@@ -214,7 +209,7 @@ void tide_watch(tide_site *site, uint64_t round)
         return;
     }
     tide_force_judge(learner, round);
-    if (tide_site_declared(site->record)) {
+    if (site->record->declared != NULL) {
         watch_follow_declaration(learner, round);
     } else {
         watch_use_prior(learner, round);
@@ -239,7 +234,7 @@ void tide_watch_leave(tide_site *site, uint64_t round)
     if (learner != NULL && learner->window && !tide_window_open(site))
         tide_watch(site, round); /* a full window, which nobody has taken */
     if (learner != NULL && tide_site_arrived(site) && !site->record->pinned && !learner->window &&
-        (!tide_site_declared(site->record) || watch_waits_to_pay(learner)))
+        (site->record->declared == NULL || watch_waits_to_pay(learner)))
         tide_watch_open_window(learner, false);
 }
 
@@ -252,7 +247,7 @@ static bool watch_plan_pending(const tide_learner *learner, const tide_learned *
         return round >= plan->retry_round && (learner->at_once || tide_pays_compile(plan));
     case TIDE_CODE_REQUESTED: return true;
     case TIDE_CODE_LOADED:
-        return round >= plan->retry_round && tide_site_declared(learner->site->record);
+        return round >= plan->retry_round && learner->site->record->declared != NULL;
     default: return tide_trial_burst_over(plan);
     }
 }

@@ -18,7 +18,7 @@ void tide_watch_open_window(tide_learner *learner, bool by_misses);
  * its next uses are noticed. Registry locked. */
 void tide_watch_leave(tide_site *site, uint64_t round);
 
-/* What was declared of a site, as items. None: nothing, or more than a plan has room for. */
+/* What was declared of a scope, as items. None: no types, or more than a plan has room for. */
 tide_items tide_watch_declared(const tide_site_record *record);
 
 /* Can something be done with the site that needs no more uses of it? Registry locked. */

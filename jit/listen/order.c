@@ -21,7 +21,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 static const char call[] = "request";
@@ -167,11 +166,11 @@ static tide_status order_make_spec(const tide_site *site, tide_spec *spec)
         return tide_error_status();
     const tide_learner *learner = site->record->learner;
     const tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
-    if (plan == NULL || !tide_kind_compiles(site->kind))
+    if (plan == NULL || site->kind != TIDE_KIND_SCOPE)
         return tide_fail(TIDE_ERROR_STATE, call, "%s of '%.200s'",
                          plan == NULL ? "nothing has been learned yet" : "no code is made",
                          tide_site_name(site));
-    tide_learner_spec(learner, plan, spec);
+    tide_learned_spec(plan, spec);
     return TIDE_OK;
 }
 

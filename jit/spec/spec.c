@@ -8,38 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <tidepool/inline/map.h>
-
 #include "jit/spec/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
-#include "runtime/scope/kind.h"
 
 enum { LINE_MAX = 512, NAME_MOST = TIDE_SPEC_NAME };
 
-_Static_assert(sizeof "array  65535 8\n" + NAME_MOST < LINE_MAX,
+_Static_assert(sizeof "type  65535\n" + NAME_MOST < LINE_MAX,
                "the longest line of a site can be read again");
-_Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_MOST) + 256 <
-                   TIDE_SPEC_SITE_BYTES,
+_Static_assert(TIDE_SPEC_ITEMS *(sizeof "type  65535\n" + NAME_MOST) + 256 < TIDE_SPEC_SITE_BYTES,
                "the longest site fits the room that callers must give");
-_Static_assert(TIDE_SPEC_KINDS == 4 && TIDE_KIND_COUNT == 5, "most_items has a row for each kind");
-_Static_assert(TIDE_TYPED_MAX <= TIDE_SPEC_ITEMS, "a spec has room for any frame");
-
-/* The kinds as they stand in the text. */
-#define SPEC_KIND_NAME(K, name, ...) [TIDE_KIND_##K] = name,
-static const char *const kinds[TIDE_KIND_COUNT] = {TIDE_KINDS(SPEC_KIND_NAME)};
-
-const char *tide_spec_suffix(tide_kind kind)
-{
-#define SPEC_SUFFIX(K, name, member, ...) [TIDE_KIND_##K] = "_" #member,
-    static const char *const suffixes[TIDE_KIND_COUNT] = {TIDE_KINDS(SPEC_SUFFIX)};
-    tide_assert((unsigned)kind < TIDE_KIND_COUNT);
-    return suffixes[kind];
-}
-
-/* Most items of a site of each kind. A frame is limited by its macro. */
-static const uint32_t most_items[TIDE_SPEC_KINDS] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MAX,
-                                                     TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS};
 
 bool tide_spec_is_word_byte(char c)
 {
@@ -74,20 +52,13 @@ size_t tide_spec_write_head(char *out, size_t room)
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
-    tide_assert((unsigned)spec->kind < TIDE_SPEC_KINDS && spec->stem[0] != '\0');
+    tide_assert(spec->stem[0] != '\0');
     tide_text t = {out, room, 0};
-    tide_text_put(&t, "site %s %s\n%s", kinds[spec->kind], spec->stem,
-                  spec->count ? "count\n" : "");
+    tide_text_put(&t, "site scope %s\n%s", spec->stem, spec->count ? "count\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
-        const tide_spec_item *item = &spec->items[i];
-        bool array = spec->kind == TIDE_KIND_ARRAY;
-        tide_assert(!array || (item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX));
-        tide_text_put(&t, array ? "array " : "type ");
-        spec_put_name(&t, item->name);
-        tide_text_put(&t, " %" PRIu32, item->type);
-        if (array)
-            tide_text_put(&t, " %d", item->ndim);
-        tide_text_put(&t, "\n");
+        tide_text_put(&t, "type ");
+        spec_put_name(&t, spec->items[i].name);
+        tide_text_put(&t, " %" PRIu32 "\n", spec->items[i].type);
     }
     tide_text_put(&t, "end\n");
     return t.used;
@@ -155,14 +126,10 @@ static bool spec_is_identifier(const char *word)
 
 static bool spec_read_site(tide_spec_reader *reader, const char *line, tide_spec *out)
 {
-    char kind[16] = "";
     _Static_assert(TIDE_SPEC_STEM == 64 && TIDE_SPEC_NAME == 64, "what is scanned fits");
-    if (sscanf(line, "site %15s %63s", kind, out->stem) < 1)
-        return spec_bad(reader, "'%.40s' is not 'site', a kind and a stem", line);
-    while (out->kind < TIDE_SPEC_KINDS && strcmp(kinds[out->kind], kind) != 0)
-        out->kind++;
-    if (out->kind == TIDE_SPEC_KINDS)
-        return spec_bad(reader, "'%s' is not a kind of site", kind);
+    if (strncmp(line, "site scope ", strlen("site scope ")) != 0)
+        return spec_bad(reader, "'%.40s' is not 'site scope' and a stem", line);
+    (void)sscanf(line, "site scope %63s", out->stem);
     return spec_is_identifier(out->stem) ||
            spec_bad(reader, "stem '%s' is not an identifier", out->stem);
 }
@@ -170,23 +137,16 @@ static bool spec_read_site(tide_spec_reader *reader, const char *line, tide_spec
 static bool spec_read_item(tide_spec_reader *reader, const char *line, tide_spec *out)
 {
     char word[8] = "";
-    int read = 0;
-    bool array = out->kind == TIDE_KIND_ARRAY;
-    if (out->item_count == most_items[out->kind])
-        return spec_bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
-                        most_items[out->kind], kinds[out->kind]);
+    if (out->item_count == TIDE_SPEC_ITEMS)
+        return spec_bad(reader, "more than %d types", TIDE_SPEC_ITEMS);
     tide_assert(out->item_count < TIDE_SPEC_ITEMS);
     tide_spec_item *item = &out->items[out->item_count++];
-    int found = sscanf(line, "%7s %63s %" SCNu32 "%n", word, item->name, &item->type, &read);
-    if (strcmp(word, array ? "array" : "type") != 0)
-        return spec_bad(reader, "'%s' where '%s' or 'end' should stand", word,
-                        array ? "array" : "type");
+    int found = sscanf(line, "%7s %63s %" SCNu32, word, item->name, &item->type);
+    if (strcmp(word, "type") != 0)
+        return spec_bad(reader, "'%s' where 'type' or 'end' should stand", word);
     if (found != 3 || item->type == 0 || item->type >= TIDE_TYPE_LIMIT)
         return spec_bad(reader, "no type from 1 to %u with its name", TIDE_TYPE_LIMIT - 1);
-    return !array ||
-           (sscanf(line + read, "%d", &item->ndim) == 1 && item->ndim >= 0 &&
-            item->ndim <= TIDE_NDIM_MAX) ||
-           spec_bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
+    return true;
 }
 
 /* Is the text what is written of the site that was read of it? */
@@ -198,32 +158,13 @@ static bool spec_check_text(tide_spec_reader *reader, const char *text, const ti
            spec_bad(reader, "the site of stem '%s' is not written as the library does", spec->stem);
 }
 
-static bool spec_same_item(const tide_spec_item *a, const tide_spec_item *b)
-{
-    return a->type == b->type && a->ndim == b->ndim;
-}
-
 /* Every rule that concerns more than one line of a site. */
 static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
 {
-    uint32_t distinct = 0;
-    for (uint32_t i = 0; i < spec->item_count; i++) {
-        uint32_t first = 0;
-        while (!spec_same_item(&spec->items[first], &spec->items[i]))
-            first++;
-        distinct += first == i;
-        if (first != i && spec->kind != TIDE_KIND_FRAME)
-            return spec_bad(reader, "items %" PRIu32 " and %" PRIu32 " are the same", first, i);
-        if (spec->kind == TIDE_KIND_SCOPE && i > 0 && spec->items[i].type < spec->items[i - 1].type)
+    for (uint32_t i = 1; i < spec->item_count; i++)
+        if (spec->items[i].type <= spec->items[i - 1].type)
             return spec_bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
-    }
-    tide_assert(distinct <= spec->item_count);
-    if (distinct == 0)
-        return spec_bad(reader, "the site has no items");
-    if (spec->kind <= TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
-        return spec_bad(reader, "%" PRIu32 " different types, a compiled %s has %d at most",
-                        distinct, kinds[spec->kind], TIDE_SCOPE_SAVED);
-    return true;
+    return spec->item_count != 0 || spec_bad(reader, "the site has no items");
 }
 
 bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)

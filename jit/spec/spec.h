@@ -1,34 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* A spec: what is to be compiled for one site, as a short text. The same text goes to the stager,
+/* A spec: what is to be compiled for one scope, as a short text. The same text goes to the stager,
  * is what a person reads to learn what a site became.
  *
  *   tidepool-spec 1                     once, first
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex
- *   site scope tide_step_1f3a9c         kind, and the stem of its symbols
+ *   site scope tide_step_1f3a9c         the stem of its symbols
  *   count                               only if executions shall be counted (plan->counts->runs)
- *   type f64 3                          name and number; a scope's each once, ascending
+ *   type f64 3                          name and number, each once, ascending
  *   type i32 1
  *   end                                 of this site; more may follow
- *
- * The items of a frame are types in the order of its arrays, repeats included; of an acquire the
- * types to be guarded, the most frequent first; of an array types with ranks, the most frequent first:
- *
- *   array f64 3 2                       type, rank
  *
  * Names of types are for the reader only; what is not a letter, a digit or one of "_.-*" is written
  * as "_". This file knows text only; the library writes specs, the stager reads them. */
 #ifndef TIDEPOOL_JIT_SPEC_SPEC_H
 #define TIDEPOOL_JIT_SPEC_SPEC_H
 
-#include <tidepool/array.h>
-#include <tidepool/site.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-/* The kinds before this one are compiled: a dispatch has no code of its own. */
-#define TIDE_SPEC_KINDS TIDE_KIND_DISPATCH
+#include <tidepool/inline/type.h>
 
 enum {
-    TIDE_SPEC_ITEMS = 16, /* most for one site  */
-    TIDE_SPEC_STEM = 64,  /* bytes, the 0 included */
+    TIDE_SPEC_ITEMS = 4, /* most types: TIDE_SCOPE_SAVED */
+    TIDE_SPEC_STEM = 64, /* bytes, the 0 included */
     TIDE_SPEC_NAME = 64,
     TIDE_SPEC_SITE_BYTES = 8192, /* more than any site's text takes */
     TIDE_SPEC_SITES = 64         /* most in one request to the stager */
@@ -37,11 +31,9 @@ enum {
 typedef struct tide_spec_item {
     tide_type type;
     char name[TIDE_SPEC_NAME];
-    int ndim; /* arrays only */
 } tide_spec_item;
 
 typedef struct tide_spec {
-    tide_kind kind;
     char stem[TIDE_SPEC_STEM]; /* a C identifier */
     bool count;
     uint32_t item_count;
@@ -50,10 +42,6 @@ typedef struct tide_spec {
 
 /* May it stand in an identifier? Unlike isalnum, this does not depend on the program's locale. */
 bool tide_spec_is_word_byte(char c);
-
-/* What follows the stem in the name of the function that a use of the site calls: "_enter" … If the
- * kind opens levels there is one called STEM_leave as well. */
-const char *tide_spec_suffix(tide_kind kind);
 
 /* Writes the lines that stand before all sites, or those of one site, and a final 0. Returns the
  * bytes written without it; `room` must be TIDE_SPEC_SITE_BYTES at least. */

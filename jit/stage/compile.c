@@ -74,20 +74,6 @@ bool stage_read(const char *text, stage_request *out, char error[STAGE_ERROR_BYT
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-static void compile_emit_site(stage_emit *e, const tide_spec *spec)
-{
-    static void (*const emitters[TIDE_SPEC_KINDS])(stage_emit *, const tide_spec *) = {
-        [TIDE_KIND_SCOPE] = stage_emit_scope,
-        [TIDE_KIND_FRAME] = stage_emit_frame,
-        [TIDE_KIND_ACQUIRE] = stage_emit_acquire,
-        [TIDE_KIND_ARRAY] = stage_emit_array,
-    };
-    _Static_assert(TIDE_SPEC_KINDS == 4, "each kind has an emitter in the table");
-    tide_assert(spec->kind < TIDE_SPEC_KINDS && emitters[spec->kind] != NULL);
-    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_SPEC_ITEMS);
-    emitters[spec->kind](e, spec);
-}
-
 /* Passes that find nothing to do in straight code, and take a quarter of the time. (The dominator
  * pass does harm: it threads the cold paths into the hot ones, which then lack registers.) */
 /* clang-format off */
@@ -164,7 +150,7 @@ bool stage_compile(const stage_request *request, stage_output output, const char
     compile_set_options(context);
     stage_begin(&e, context);
     for (uint32_t i = 0; i < request->count; i++)
-        compile_emit_site(&e, &request->specs[i]);
+        stage_emit_scope(&e, &request->specs[i]);
     if (gcc_jit_context_get_first_error(context) == NULL)
         compile_write_out(context, output, text);
     const char *first = gcc_jit_context_get_first_error(context);

@@ -15,13 +15,11 @@
 /* ---- the runtime's structures --------------------------------------------------------------- */
 
 /* By the names that the table uses. */
-typedef tide_slot stage_c_slot;
 typedef tide_shelf stage_c_shelf;
 typedef struct tide_pool stage_c_pool;
 typedef tide_plan_counts stage_c_plan_counts;
 typedef struct tide_plan stage_c_plan;
 typedef struct tide_scope stage_c_scope;
-typedef struct tide_array stage_c_array;
 typedef tide_runtime stage_c_runtime;
 
 typedef enum structure {
@@ -33,7 +31,6 @@ typedef enum structure {
 
 _Static_assert(structure_shelf < structure_pool, "a pool's field holds shelves: they come first");
 _Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "a word is of 8 bytes, as a pointer is");
-_Static_assert(sizeof(tide_type) == 4, "STAGE_TYPE is of 4 bytes");
 _Static_assert(sizeof(long) == 8, "stage_constant hands words over as long");
 
 typedef struct field_fact {
@@ -110,13 +107,7 @@ static void emit_make_scalars(stage_emit *e)
     t[STAGE_NOTHING] = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_VOID);
     t[STAGE_POINTER] = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_VOID_PTR);
     t[STAGE_WORD] = gcc_jit_context_get_int_type(e->context, 8, 0);
-    t[STAGE_TYPE] = gcc_jit_context_get_int_type(e->context, 4, 0);
-    t[STAGE_RANK] = gcc_jit_context_get_int_type(e->context, 4, 1);
-    t[STAGE_EXTENT] = gcc_jit_context_get_int_type(e->context, 8, 1);
-    t[STAGE_POINTERS] = gcc_jit_type_get_pointer(t[STAGE_POINTER]);
-    t[STAGE_WORDS] = gcc_jit_type_get_pointer(t[STAGE_WORD]);
-    t[STAGE_TYPES] = gcc_jit_type_get_pointer(t[STAGE_TYPE]);
-    t[STAGE_EXTENTS] = gcc_jit_type_get_pointer(t[STAGE_EXTENT]);
+    t[STAGE_INDEX] = gcc_jit_context_get_int_type(e->context, 4, 1);
 }
 
 /* ---- functions' types ----------------------------------------------------------------------- */
@@ -127,10 +118,10 @@ typedef struct param_fact {
 } param_fact;
 
 static const struct function_fact {
-    stage_type type, gives;
+    stage_type type;
     param_fact params[STAGE_PARAMS_MAX];
 } function_facts[] = {
-#define STAGE_X(NAME, GIVES, ...) {STAGE_##NAME##_FUNCTION, GIVES, {__VA_ARGS__}},
+#define STAGE_X(NAME, ...) {STAGE_##NAME##_FUNCTION, {__VA_ARGS__}},
     STAGE_FUNCTIONS(STAGE_X)
 #undef STAGE_X
 };
@@ -138,7 +129,6 @@ static const struct function_fact {
 enum { FUNCTIONS = sizeof function_facts / sizeof *function_facts };
 _Static_assert((int)FUNCTIONS == STAGE_SHELVES - STAGE_ENTER_FUNCTION,
                "one type for each function");
-_Static_assert(STAGE_PARAMS_MAX == 6, "six parameters are the most that go in registers");
 
 static int emit_param_count(const struct function_fact *fact)
 {
@@ -156,7 +146,7 @@ static void emit_make_function_types(stage_emit *e)
         for (int p = 0; p < emit_param_count(fact); p++)
             params[p] = e->types[fact->params[p].type];
         e->types[fact->type] = gcc_jit_context_new_function_ptr_type(
-            e->context, NULL, e->types[fact->gives], emit_param_count(fact), params, 0);
+            e->context, NULL, e->types[STAGE_NOTHING], emit_param_count(fact), params, 0);
     }
 }
 
@@ -171,7 +161,7 @@ static void emit_make_types(stage_emit *e)
         e->types[struct_facts[i].pointer] = gcc_jit_type_get_pointer(type);
     }
     emit_make_function_types(e);
-    e->types[STAGE_SAVED] = emit_array_type(e, e->types[STAGE_SLOT], TIDE_SCOPE_SAVED);
+    e->types[STAGE_SAVED] = emit_array_type(e, e->types[STAGE_POINTER], TIDE_SCOPE_SAVED);
     for (int i = 0; i < STRUCTURES; i++) {
         emit_complete_struct(e, (structure)i, structs[i]);
         if (i == structure_shelf)
@@ -234,10 +224,9 @@ stage_body stage_function(stage_emit *e, stage_type type, const char *stem, cons
                                               fact->params[p].name);
     body.function =
         gcc_jit_context_new_function(e->context, NULL, GCC_JIT_FUNCTION_EXPORTED,
-                                     e->types[fact->gives], name, body.param_count, params, 0);
+                                     e->types[STAGE_NOTHING], name, body.param_count, params, 0);
     for (int p = 0; p < body.param_count; p++)
         body.params[p] = gcc_jit_param_as_rvalue(params[p]);
-    body.gives = fact->gives != STAGE_NOTHING;
     body.here = stage_block(&body, "start");
     return body;
 }
@@ -269,14 +258,10 @@ void stage_guard(stage_body *body, gcc_jit_rvalue *left, enum gcc_jit_comparison
     body->here = next;
 }
 
-void stage_return(stage_body *body, gcc_jit_rvalue *value)
+void stage_return(stage_body *body)
 {
-    tide_assert((value != NULL) == body->gives);
     tide_assert(body->here != NULL); /* a block ends once */
-    if (value != NULL)
-        gcc_jit_block_end_with_return(body->here, NULL, value);
-    else
-        gcc_jit_block_end_with_void_return(body->here, NULL);
+    gcc_jit_block_end_with_void_return(body->here, NULL);
     body->here = NULL;
 }
 
@@ -288,9 +273,8 @@ void stage_give_up(stage_body *body, stage_field general)
     gcc_jit_rvalue *call = gcc_jit_context_new_call_through_ptr(e->context, NULL, target,
                                                                 body->param_count, body->params);
     gcc_jit_rvalue_set_bool_require_tail_call(call, 1);
-    if (!body->gives)
-        gcc_jit_block_add_eval(body->here, NULL, call);
-    stage_return(body, body->gives ? call : NULL);
+    gcc_jit_block_add_eval(body->here, NULL, call);
+    stage_return(body);
 }
 
 void stage_count(stage_body *body, gcc_jit_rvalue *plan)
@@ -303,8 +287,10 @@ void stage_count(stage_body *body, gcc_jit_rvalue *plan)
     gcc_jit_type *any =
         gcc_jit_type_get_pointer(gcc_jit_type_get_volatile(e->types[STAGE_NOTHING]));
     gcc_jit_type *number = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_INT);
+    gcc_jit_type *added = gcc_jit_context_get_int_type(e->context, 8, 1);
     gcc_jit_rvalue *args[3] = {
-        gcc_jit_context_new_cast(e->context, NULL, runs, any), stage_constant(e, STAGE_EXTENT, 1),
+        gcc_jit_context_new_cast(e->context, NULL, runs, any),
+        gcc_jit_context_one(e->context, added),
         gcc_jit_context_new_rvalue_from_int(e->context, number, __ATOMIC_RELAXED)};
     gcc_jit_block_add_eval(body->here, NULL,
                            gcc_jit_context_new_call(e->context, NULL, e->fetch_add, 3, args));
@@ -328,7 +314,7 @@ gcc_jit_rvalue *stage_keep(stage_body *body, gcc_jit_rvalue *value, const char *
 
 gcc_jit_rvalue *stage_constant(stage_emit *e, stage_type type, uint64_t value)
 {
-    if (type == STAGE_WORD || type == STAGE_EXTENT || type == STAGE_TYPE || type == STAGE_RANK)
+    if (type == STAGE_WORD || type == STAGE_INDEX)
         return gcc_jit_context_new_rvalue_from_long(e->context, e->types[type], (long)value);
     tide_assert(value == 0); /* of the other types only NULL is a constant */
     return gcc_jit_context_null(e->context, e->types[type]);
@@ -360,7 +346,7 @@ void stage_store(stage_body *body, gcc_jit_rvalue *pointer, stage_field field,
 
 gcc_jit_lvalue *stage_element(stage_emit *e, gcc_jit_rvalue *array, uint32_t index)
 {
-    gcc_jit_rvalue *number = stage_constant(e, STAGE_RANK, index);
+    gcc_jit_rvalue *number = stage_constant(e, STAGE_INDEX, index);
     return gcc_jit_context_new_array_access(e->context, NULL, array, number);
 }
 

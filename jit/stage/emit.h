@@ -14,54 +14,35 @@
  * structure stand together, in the order of their places; what is not named is padding. */
 /* clang-format off */
 #define STAGE_FIELDS(X)                                                                            \
-    X(slot, data, data, POINTER) X(slot, limit, limit, WORD) X(slot, array, array, ARRAY)          \
-    X(slot, form, form, WORD)                                                                      \
-    X(shelf, next, next, SLOT) X(shelf, bit, bit, WORD)                                            \
-    X(pool, tag, tag, WORD) X(pool, log_top, log_top, POINTER) X(pool, log_room, log_room, POINTER) \
+    X(shelf, next, next, POINTER) X(shelf, bit, bit, WORD)                                         \
+    X(pool, tag, tag, WORD) X(pool, log_top, log_top, POINTER)                                     \
+    X(pool, log_room, log_room, POINTER)                                                           \
     X(pool, saved, saved, WORD) X(pool, shelves, shelves, SHELVES)                                 \
     X(plan_counts, runs, runs, WORD)                                                               \
     X(plan, counts, counts, COUNTS)                                                                \
-    X(scope, pool, pool, POOL) X(scope, base, base, POINTER) X(scope, tag, tag, WORD)                \
+    X(scope, pool, pool, POOL) X(scope, base, base, POINTER) X(scope, tag, tag, WORD)              \
     X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
-    X(scope, saved, saved, SAVED) X(scope, site, site, POINTER)                                    \
-    X(array, shape, tensor.shape, EXTENTS)                                                         \
-    X(runtime, enter, enter, ENTER_FUNCTION) X(runtime, leave, leave, LEAVE_FUNCTION)              \
-    X(runtime, frame, frame, FRAME_FUNCTION)                                                       \
-    X(runtime, frame_leave, frame_leave, LEAVE_FUNCTION)                                           \
-    X(runtime, acquire, acquire, ACQUIRE_FUNCTION)                                                 \
-    X(runtime, acquire_slow, acquire_slow, ACQUIRE_FUNCTION)                                       \
-    X(runtime, array, array, ARRAY_FUNCTION) X(runtime, array_slow, array_slow, ARRAY_FUNCTION)
+    X(scope, saved, saved, SAVED)                                                                  \
+    X(runtime, enter, enter, ENTER_FUNCTION) X(runtime, leave, leave, LEAVE_FUNCTION)
 
 #define STAGE_STRUCTS(X) \
-    X(slot, SLOT) X(shelf, SHELF) X(pool, POOL) X(plan_counts, COUNTS)                             \
-    X(plan, PLAN) X(scope, SCOPE) X(array, ARRAY) X(runtime, RUNTIME)
+    X(shelf, SHELF) X(pool, POOL) X(plan_counts, COUNTS) X(plan, PLAN) X(scope, SCOPE)              \
+    X(runtime, RUNTIME)
 /* clang-format on */
 
-/* A function that compiled code is, or calls: kind, what it gives, its parameters. */
+/* A function that compiled code is, or calls: kind, its parameters. It gives nothing. */
 /* clang-format off */
 #define STAGE_FUNCTIONS(X)                                                                         \
-    X(ENTER, STAGE_NOTHING, {STAGE_SCOPE, "scope"}, {STAGE_POOL, "pool"}, {STAGE_PLAN, "plan"},    \
+    X(ENTER, {STAGE_SCOPE, "scope"}, {STAGE_POOL, "pool"}, {STAGE_PLAN, "plan"},                   \
       {STAGE_POINTER, "site"})                                                                     \
-    X(LEAVE, STAGE_NOTHING, {STAGE_SCOPE, "scope"})                                                \
-    X(FRAME, STAGE_NOTHING, {STAGE_SCOPE, "scope"}, {STAGE_POOL, "pool"}, {STAGE_TYPE, "count"},   \
-      {STAGE_TYPES, "types"}, {STAGE_WORDS, "counts"}, {STAGE_POINTERS, "data"})                   \
-    X(ACQUIRE, STAGE_POINTER, {STAGE_POOL, "pool"}, {STAGE_TYPE, "type"}, {STAGE_WORD, "n"},       \
-      {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                                               \
-    X(ARRAY, STAGE_ARRAY, {STAGE_POOL, "pool"}, {STAGE_TYPE, "type"}, {STAGE_RANK, "ndim"},        \
-      {STAGE_EXTENTS, "shape"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})
+    X(LEAVE, {STAGE_SCOPE, "scope"})
 
 typedef enum stage_type {
     STAGE_NOTHING,
     STAGE_POINTER,
     STAGE_WORD,
-    STAGE_TYPE, /* an element type's number */
-    STAGE_RANK,
-    STAGE_EXTENT,
-    STAGE_POINTERS, /* pointers to these ... */
-    STAGE_WORDS,
-    STAGE_TYPES,
-    STAGE_EXTENTS,
-#define STAGE_X(name, NAME) STAGE_##NAME, /* ... and to structures */
+    STAGE_INDEX,
+#define STAGE_X(name, NAME) STAGE_##NAME, /* pointers to structures */
     STAGE_STRUCTS(STAGE_X)
 #undef STAGE_X
 #define STAGE_X(NAME, ...) STAGE_##NAME##_FUNCTION,
@@ -92,7 +73,7 @@ typedef struct stage_emit {
     gcc_jit_function *expect, *fetch_add;
 } stage_emit;
 
-enum { STAGE_PARAMS_MAX = 6 };
+enum { STAGE_PARAMS_MAX = 4 };
 
 /* One function in the making: what is written next goes to `here`. */
 typedef struct stage_body {
@@ -101,7 +82,6 @@ typedef struct stage_body {
     gcc_jit_block *here;
     gcc_jit_rvalue *params[STAGE_PARAMS_MAX];
     int param_count, guards;
-    bool gives; /* a value */
 } stage_body;
 
 /* Types and globals of a fresh context. */
@@ -122,8 +102,8 @@ void stage_guard(stage_body *body, gcc_jit_rvalue *left, enum gcc_jit_comparison
  * last act. */
 void stage_give_up(stage_body *body, stage_field general);
 
-/* Ends the function. `value` NULL: it gives nothing. */
-void stage_return(stage_body *body, gcc_jit_rvalue *value);
+/* Ends the function. */
+void stage_return(stage_body *body);
 
 /* plan->counts->runs += 1, exactly even if threads share the site. */
 void stage_count(stage_body *body, gcc_jit_rvalue *plan);
@@ -151,48 +131,7 @@ gcc_jit_rvalue *stage_ahead(stage_emit *e, gcc_jit_rvalue *pointer, uint32_t ind
 /* &pool->shelves[type]: a constant distance from the pool. */
 gcc_jit_rvalue *stage_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type);
 
-/* ---- the kinds ---- */
-
+/* The functions STEM_enter and STEM_leave of a scope. */
 void stage_emit_scope(stage_emit *e, const tide_spec *spec);
-void stage_emit_frame(stage_emit *e, const tide_spec *spec);
-void stage_emit_acquire(stage_emit *e, const tide_spec *spec);
-void stage_emit_array(stage_emit *e, const tide_spec *spec);
-
-/* ---- what scopes and frames have in common ---- */
-
-/* The tag of a level opened inside `outer`. */
-gcc_jit_rvalue *stage_inner_tag(stage_body *body, gcc_jit_rvalue *outer);
-
-/* May a level open inside the open one, or are there too many? */
-void stage_guard_depth(stage_body *body, gcc_jit_rvalue *pool, gcc_jit_block *otherwise);
-
-/* A level: its tag, what it has saved, and what the level around has. */
-typedef struct stage_level {
-    gcc_jit_rvalue *tag, *saved, *outer_saved;
-} stage_level;
-
-/* Has the open level saved all these types? Fills in what it and a level of these types save. */
-void stage_guard_saved(stage_body *body, gcc_jit_rvalue *pool, uint32_t count,
-                       const tide_type *types, stage_level *level, gcc_jit_block *otherwise);
-
-/* What every scope is filled with; a frame's plan and site are set already. */
-void stage_fill_scope(stage_body *body, gcc_jit_rvalue *scope, gcc_jit_rvalue *pool,
-                      gcc_jit_rvalue *top, const stage_level *level);
-
-/* The level becomes the open one. */
-void stage_open_level(stage_body *body, gcc_jit_rvalue *pool, const stage_level *level);
-void stage_store_saved(stage_body *body, gcc_jit_rvalue *scope, uint32_t index,
-                       gcc_jit_rvalue *next);
-
-/* Where the type's shelf stands, in a variable. */
-gcc_jit_rvalue *stage_keep_next(stage_body *body, gcc_jit_rvalue *pool, tide_type type);
-
-/* Of a leave, whose scope is the first parameter: the level open is the scope's own; the log is as
- * at its entry. */
-void stage_guard_level(stage_body *body, gcc_jit_block *otherwise);
-void stage_guard_log(stage_body *body, gcc_jit_block *otherwise);
-
-/* What was kept in the scope goes back, and the function ends. */
-void stage_put_back(stage_body *body, uint32_t count, const tide_type *types);
 
 #endif

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tidepool/inline/site.h>
+
 #include "jit/stage/compile.h"
 #include "runtime/base/assert.h"
 

@@ -14,7 +14,6 @@
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"
-#include "runtime/scope/kind.h"
 
 /* For debuggers: where the code of an object lies, and its file, which may be gone by then. */
 typedef struct code_object {
@@ -152,15 +151,13 @@ static void *code_symbol(void *object, const char *stem, const char *suffix)
 
 const tide_code *tide_code_find(void *object, uint64_t form, const tide_spec *spec)
 {
-    bool leaves = tide_kind_opens_level(spec->kind);
     const tide_code *known = tide_code_known(form);
     tide_code *made = known == NULL ? tide_os_resize(NULL, sizeof *made) : NULL;
     if (made == NULL)
         return known;
-    *made =
-        (tide_code){code_known, form, code_symbol(object, spec->stem, tide_spec_suffix(spec->kind)),
-                    leaves ? code_symbol(object, spec->stem, "_leave") : NULL};
-    if (made->enter == NULL || (made->leave == NULL && leaves)) {
+    *made = (tide_code){code_known, form, code_symbol(object, spec->stem, "_enter"),
+                        code_symbol(object, spec->stem, "_leave")};
+    if (made->enter == NULL || made->leave == NULL) {
         tide_os_free(made);
         return NULL;
     }

@@ -21,11 +21,11 @@
  * NULL: one line in `error`, and nothing stays loaded. */
 void *tide_code_load(const char *path, char *error, size_t room);
 
-/* The functions of one form: what sites of one kind with the same items share. */
+/* The functions of one form: what scopes of the same types share. */
 typedef struct tide_code {
     struct tide_code *next;
     uint64_t form;
-    void *enter, *leave; /* `leave` NULL: uses of the kind open no level */
+    void *enter, *leave;
 } tide_code;
 
 /* Looks up what an object has for the spec, and keeps it for who asks next. NULL: not all of it is

@@ -9,7 +9,7 @@ import gdb
 
 BUILTIN = ("none i32 f32 f64 i64 i8 i16 u8 u16 u32 u64 f16 bf16 c64 c128 bool bit").split()
 TIERS = ("full", "table", "compiled")
-KINDS = ("scope", "frame", "acquire", "array", "dispatch")
+KINDS = ("scope", "dispatch")
 KEY_FIRST = 65536
 NO_LIMIT = (1 << 64) - 1
 CHUNK = 1024  # numbers of types in one table of them

@@ -7,7 +7,6 @@ from typing import Any
 
 from profiler.record.value import member, number, text
 from profiler.report.history import History
-from profiler.report.kinds import kind_of
 from profiler.tool.say import amount, duration
 
 MOST = 24  # pieces that are told; the rest would be read by nobody
@@ -119,14 +118,12 @@ class Arrays:
 
 
 def arrays_of_sites(history: History) -> Arrays:
-    """An array that a site acquires within a scope stands in the scope's figures, too; so the larger of both sums is the
-    least there can have been."""
-    sums = {"level": Arrays(), "array": Arrays(), "": Arrays()}
+    arrays = Arrays()
     for site in history.things["sites"].values():
         each = number(site.last, "use_arrays")
         if each > 0:
-            sums[kind_of(site.last).counts].add(history.grown(site, "uses") * each, number(site.last, "use_bytes") / each)
-    return max(sums["level"], sums["array"], key=lambda a: a.malloc_ns)
+            arrays.add(history.grown(site, "uses") * each, number(site.last, "use_bytes") / each)
+    return arrays
 
 
 def arrays_of_buffers(history: History) -> tuple[Arrays, float]:

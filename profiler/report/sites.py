@@ -99,10 +99,10 @@ def of_misses(site: Site) -> Advice | None:
 
 SPLIT_NAMES = 'Give each sort of work a scope of its own name: pool.scope("name").'
 REASONS = {  # by their code: why, what to do, what to do in Python where that is another thing
-    "megamorphic": ("takes more different types or shapes than are worth testing for",
+    "megamorphic": ("takes more different types than are worth testing for",
                     "Split it by type: one site in each branch; where the order of values is free, sort them by type.",
                     SPLIT_NAMES),
-    "others": ("takes more different types or shapes than a profile has room for",
+    "others": ("takes more different types than a profile has room for",
                "Split it by type or shape, so that each site sees a few.", SPLIT_NAMES),
     "many_types": ("takes more types than compiled code saves",
                    "Open an inner scope for a part of the work, or declare the types that matter.",

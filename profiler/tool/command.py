@@ -79,7 +79,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "f": ("--follow", {"action": "store_true", "help": "go on printing what happens"}),
     "a": ("--asm", {"action": "store_true", "help": "as machine code"}),
     "o": ("--output", {"metavar": "FILE", "help": "write to this file; -: the standard output"}),
-    "k": ("--kind", {"help": "of the site: scope, frame, acquire, array, dispatch"}),
+    "k": ("--kind", {"help": "of the site: scope or dispatch"}),
     "s": ("--since", {"metavar": "SERIAL", "type": serial, "default": 0, "help": "events after the one of this number"}),
     "S": ("--sort", {"choices": ["load", "uses", "misses", "use", "name"], "default": "load", "help": "sort by this column"}),
     "l": ("--listen", {"metavar": "[ADDRESS:]PORT", "help": "serve there; without an address at 127.0.0.1"}),

@@ -1,41 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* What compiled code and the library agree on.
  *
- * Compiled code is given a table of pointers to the general path of each kind of site, and never
- * imports a symbol. It knows the layout of what it works on as constants. A code object exports the
- * hash of that layout, and is refused where the library's own hash is another. It exports
+ * Compiled code is given a table of pointers to the general path, and never imports a symbol. It knows
+ * the layout of what it works on as constants. A code object exports the hash of that layout, and is
+ * refused where the library's own hash is another. It exports
  *
  *   uint64_t tide_object_magic, tide_object_layout;      constants, checked before all else
  *   const tide_runtime *tide_object_table;                 set once, before any code is called
- *   STEM_enter, STEM_leave        of each scope; STEM_frame, STEM_leave of a frame; STEM_acquire,
- *                                 STEM_array (the types of tidepool/site.h)
+ *   STEM_enter, STEM_leave        of each scope
  *
  * The law of compiled code is that of the inlined fast paths: it tests a guard and either does the
- * work or calls the general path, having changed nothing. What it leaves in a scope is what the
- * library's own plans leave there, so that either can end what the other began:
- *
- *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no entry
- *                                              in the log, `saved`
- *   a frame of as many different types         the same; `saved` in the order in which the types
- *                                              first stand in the plan
- *   more types                                 are not compiled */
+ * work or calls the general path, having changed nothing. What it leaves in a scope is what a table
+ * plan of up to TIDE_SCOPE_SAVED types leaves there (runtime/scope/plan.c), so that either can end
+ * what the other began: `saved`, and no entry in the log. Scopes of more types are not compiled. */
 #ifndef TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 #define TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 
-#include <tidepool/array.h>
 #include <tidepool/site.h>
 
-/* The general path of each kind. Each counts a miss if a guard of the plan failed, not if the plan
- * is itself the general one. Each way to leave handles whatever `enter` or `frame`, compiled or
- * not, left. The two `slow` ones count no miss: they are for a type or shape that the guard
- * foresaw, in a pool that is not ready for it (a first touch, a slot too small). */
+/* Counts a miss if a guard of the plan failed; leaves what any `enter`, compiled or not, has left. */
 typedef struct tide_runtime {
     tide_enter_function *enter;
     tide_leave_function *leave;
-    tide_frame_function *frame;
-    tide_leave_function *frame_leave;
-    tide_acquire_function *acquire, *acquire_slow;
-    tide_array_function *array, *array_slow;
 } tide_runtime;
 
 extern const tide_runtime tide_runtime_general;
@@ -48,17 +34,12 @@ extern const tide_runtime tide_runtime_general;
 /* Every place that compiled code may look at: structure, field. */
 /* clang-format off */
 #define TIDE_COMPILED_LAYOUT(X)                                                                    \
-    X(tide_slot, data) X(tide_slot, limit) X(tide_slot, array) X(tide_slot, form) X(tide_shelf, next) \
-    X(tide_shelf, bit) X(struct tide_pool, tag)                                                    \
-    X(struct tide_pool, log_top) X(struct tide_pool, log_room) X(struct tide_pool, saved)          \
-    X(struct tide_pool, shelves) X(struct tide_scope, pool) X(struct tide_scope, base)             \
-    X(struct tide_scope, tag) X(struct tide_scope, outer_saved) X(struct tide_scope, plan)         \
-    X(struct tide_scope, saved) X(struct tide_scope, site) X(struct tide_plan, counts)             \
-    X(tide_plan_counts, runs) X(struct tide_array, tensor) X(struct tide_array, length)            \
-    X(tide_dl_tensor, shape) X(tide_runtime, enter)                     \
-    X(tide_runtime, leave) X(tide_runtime, frame) X(tide_runtime, frame_leave)                     \
-    X(tide_runtime, acquire) X(tide_runtime, acquire_slow) X(tide_runtime, array)                  \
-    X(tide_runtime, array_slow)
+    X(tide_shelf, next) X(tide_shelf, bit)                                                         \
+    X(struct tide_pool, tag) X(struct tide_pool, log_top) X(struct tide_pool, log_room)            \
+    X(struct tide_pool, saved) X(struct tide_pool, shelves) X(struct tide_scope, pool)             \
+    X(struct tide_scope, base) X(struct tide_scope, tag) X(struct tide_scope, outer_saved)         \
+    X(struct tide_scope, plan) X(struct tide_scope, saved) X(struct tide_plan, counts)             \
+    X(tide_plan_counts, runs) X(tide_runtime, enter) X(tide_runtime, leave)
 /* clang-format on */
 
 /* One number for all of it (FNV-1a over offsets and sizes): the same in the library and in the
@@ -66,7 +47,7 @@ extern const tide_runtime tide_runtime_general;
 static inline uint64_t tide_compiled_layout(void)
 {
     static const uint32_t facts[] = {8, /* of the protocol above */
-                                     sizeof(tide_slot), sizeof(tide_shelf), TIDE_SCOPE_SAVED,
+                                     sizeof(tide_shelf), TIDE_SCOPE_SAVED,
 #define TIDE_X(structure, field) offsetof(structure, field), sizeof(((structure *)0)->field),
                                      TIDE_COMPILED_LAYOUT(TIDE_X)
 #undef TIDE_X

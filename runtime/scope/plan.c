@@ -13,7 +13,9 @@
 #include "runtime/base/os.h"
 #include "runtime/base/ring.h"
 #include "runtime/check/levels.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/pool/level.h"
+#include "runtime/scope/compiled.h"
 #include "runtime/scope/nesting.h"
 
 /* In names: *log* is to write a shelf's state to the undo log; *keep* is to keep it in the scope
@@ -152,16 +154,6 @@ void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *p
 void tide_plan_leave_full(tide_scope *scope)
 {
     plan_leave(scope);
-}
-
-/* Opens a frame's level. The frame's arrays are touched one by one. */
-void tide_plan_open_frame(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                          tide_site *site)
-{
-    if (!plan_has_room(pool, 0))
-        plan_enter_without_room(scope, pool, plan, site);
-    else
-        plan_open_scope(scope, pool, plan);
 }
 
 /* ---- table, any number of types ----------------------------------------------------------- */
@@ -379,12 +371,15 @@ void tide_plan_bring_near(tide_plan *plan)
         plan->near[i] = plan->shelves[i];
 }
 
-void tide_plan_use_table(tide_plan *plan)
+bool tide_plan_use_table(tide_plan *plan, const struct tide_generic *generic)
 {
+    if (plan->kind == TIDE_KIND_DISPATCH)
+        return tide_dispatch_use_table(plan, generic);
     tide_assert(plan->kind == TIDE_KIND_SCOPE && plan_is_in_order(plan));
     uint32_t form = plan_form_of(plan->type_count);
     __atomic_store_n(&plan->enter, plan_forms[form].enter, __ATOMIC_RELAXED);
     __atomic_store_n(&plan->leave, plan_forms[form].leave, __ATOMIC_RELAXED);
+    return true;
 }
 
 void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
@@ -411,6 +406,9 @@ typedef struct table_plan {
 _Static_assert(offsetof(table_plan, plan) == 0, "the tree of tables compares them as plans");
 _Static_assert(sizeof(tide_type) == sizeof *((tide_plan *)0)->shelves,
                "offsets of shelves may stand behind the types");
+
+const tide_runtime tide_runtime_general = {.enter = tide_plan_enter_table,
+                                           .leave = tide_plan_leave_table};
 
 static void *plan_tables; /* every table plan ever made, by its types */
 
@@ -454,7 +452,7 @@ static table_plan *plan_make_table(const tide_type *types, size_t count)
     made->plan = (tide_plan){
         .tier = TIDE_TIER_TABLE, .type_count = distinct, .types = made->types, .shelves = shelves};
     tide_plan_bring_near(&made->plan);
-    tide_plan_use_table(&made->plan);
+    (void)tide_plan_use_table(&made->plan, NULL);
     return made;
 }
 

@@ -12,16 +12,14 @@ extern const tide_plan tide_plans_general[TIDE_KIND_COUNT];
 tide_enter_function tide_plan_enter_full;
 tide_leave_function tide_plan_leave_full;
 
-/* Opens the level of a frame and saves nothing. */
-tide_enter_function tide_plan_open_frame;
-
 /* The table plan of a set of types. It is made on first demand and kept for good: sites with the
  * same types share it, and a scope may be inside it at any time. The types must exist; they may
  * repeat. NULL with a message when memory is short. Registry locked. */
 const tide_plan *tide_plan_table(const tide_type *types, size_t count, const char *call);
 
-/* Gives a scope's plan the code of a table. Its types and shelves have been filled in. */
-void tide_plan_use_table(tide_plan *plan);
+/* Gives a plan, whose types and shelves are filled in, the code of a table. False: it is a dispatch's
+ * by this function, and a type has no method of its own. */
+bool tide_plan_use_table(tide_plan *plan, const struct tide_generic *generic);
 
 /* Sets `near` from `shelves`. Before the plan is published. */
 void tide_plan_bring_near(tide_plan *plan);

@@ -7,7 +7,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/level.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/mark.h"
 #include "runtime/scope/nesting.h"
 #include "runtime/scope/plan.h"
@@ -31,7 +30,9 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
     site = site != NULL ? site : &scope_shared_site;
     scope->pool = NULL;
-    TIDE_FORWARD(tide_kind_expect(site, TIDE_KIND_SCOPE, call));
+    if (TIDE_UNLIKELY(site->kind != TIDE_KIND_SCOPE))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not scope",
+                         tide_kind_name(site->kind));
     if (!tide_level_ready(pool))
         TIDE_FORWARD(tide_level_admit(pool, call));
     tide_site_enter(scope, pool, site);

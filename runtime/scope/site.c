@@ -14,7 +14,6 @@
 #include "runtime/base/settings.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/core.h"
-#include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 
 /* In order of discovery. Guarded by the registry. */
@@ -113,11 +112,6 @@ static const tide_plan *site_table_of(const tide_site *site, const char *call)
 {
     const tide_site_record *record = site->record;
     tide_assert(record != NULL);
-    if (!tide_kind_has_tables(site->kind)) {
-        tide_fail(TIDE_ERROR_STATE, call, "a site of kind %s has no plan of tier table",
-                  tide_kind_name(site->kind));
-        return NULL;
-    }
     if (record->table != NULL || record->declared != NULL)
         return record->table != NULL ? record->table : record->declared;
     if (site->kind == TIDE_KIND_SCOPE)
@@ -287,7 +281,7 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
         .kind = site->kind,
         .tier = plan->tier,
         .pinned = site->record != NULL && site->record->pinned,
-        .declared = site->record != NULL && tide_site_declared(site->record),
+        .declared = site->record != NULL && site->record->declared != NULL,
         .type_count = plan->type_count,
         .reason = "",
         .reason_code = "",

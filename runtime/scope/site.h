@@ -5,31 +5,18 @@
 
 #include <tidepool/site.h>
 
-/* What a frame or an acquire is declared to be used for. */
-typedef struct tide_declared_uses {
-    uint32_t count;                     /* 0: nothing is declared                        */
-    tide_type types[TIDE_PLAN_METHODS]; /* a frame's in order; an acquire's by frequency */
-} tide_declared_uses;
-
 typedef struct tide_site_record {
     uint64_t id; /* in the order of discovery, from 1; no other site of the process has had it */
     uint64_t uses_before; /* what stood under its number when it was counted anew            */
     bool pinned;
     tide_tier pin;
-    const tide_plan *declared; /* a scope's table of the types declared; NULL: none were */
-    tide_declared_uses uses;   /* the same of frames and acquires                    */
-    const tide_plan *table;    /* table of the types learned                          */
-    const tide_plan *compiled; /* NULL: none is in force                              */
+    const tide_plan *declared; /* table of the types that the program declared; NULL: none */
+    const tide_plan *table;    /* table of the types learned                             */
+    const tide_plan *compiled; /* NULL: none is in force                                 */
     void *profile;             /* the observer's own */
     void *learner;             /* learning's own     */
     void *user;                /* the tuner's own    */
 } tide_site_record;
-
-/* Did the program say what it is used for? Then nothing observed changes that. */
-static inline bool tide_site_declared(const tide_site_record *record)
-{
-    return record->declared != NULL || record->uses.count != 0;
-}
 
 /* Lists a site and gives it a record, unless it is listed. False when memory is short: the
  * site then works, unlisted, at the full tier. Registry locked, as for all below that do

@@ -23,8 +23,6 @@ static const bench_variant *const scope4_variants[] = {
     &bench_tide_compiled,
     &bench_tide_types,
     &bench_tide_frame,
-    &bench_tide_frame_general,
-    &bench_tide_frame_compiled,
     &bench_tide_loop,
     &bench_tide_disabled,
     NULL,

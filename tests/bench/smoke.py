@@ -6,7 +6,7 @@ import sys
 
 # All of them run compiled code, or none does.
 COMPILED = {
-    "scope4-small tide-compiled", "scope4-small tide-frame-compiled",
+    "scope4-small tide-compiled",
 }
 
 def lines(*arguments):

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 
@@ -153,17 +153,6 @@ BENCH_TIDE4(frame,
     BENCH_USE(a, b, c, d);
 )
 
-#define FOUR_IN_A_FRAME                                                          \
-    TIDE_FRAME_SITE(pool, (double, a, n->count[0]), (int32_t, b, n->count[1]),    \
-                          (double, c, n->count[2]), (int32_t, d, n->count[3]));   \
-    BENCH_USE(a, b, c, d);
-
-BENCH_TIDE4(frame_general, FOUR_IN_A_FRAME)
-
-BENCH_TIDE4(frame_compiled, FOUR_IN_A_FRAME)
-
-BENCH_TIDE4(frame_counted, FOUR_IN_A_FRAME)
-
 #define HOISTED(i, operations) TIDE_LOOP(pool, i, operations)
 BENCH_SCOPE4_IN(HOISTED, BENCH_POOL, loop, bench_tide, FOUR_ACQUIRES)
 /* clang-format on */
@@ -188,41 +177,6 @@ static void *compiled_setup(const bench_case *job)
     bench_twin timed = {bench_site_named("scope4 compiled"), compiled_prove};
     bench_twin counted = {bench_site_named("scope4 counted"), counted_prove};
     bench_tide_compile(s, timed, counted, both, 2, 0);
-    return s;
-}
-
-/* A frame's site has no name: its function has. */
-static tide_site *frame_site(const char *function)
-{
-    tide_site *site;
-    bench_sites_in(__FILE__, function, TIDE_KIND_FRAME, &site, 1);
-    return site;
-}
-
-static void *frame_general_setup(const bench_case *job)
-{
-    bench_tide *s = plain_setup(job);
-    s->site = frame_site("frame_general_block");
-    s->tier = TIDE_TIER_FULL;
-    if (tide_site_pin(s->site, s->tier) != TIDE_OK)
-        bench_die("%s", tide_error_message());
-    return s;
-}
-
-/* Where sizes change slots for larger ones there is always some slot too small: a frame, which asks
- * for all at once, then takes the general path. */
-static bool exchanges(const bench_case *job)
-{
-    return job->sizes[0].count[0] * sizeof(double) >= 64 * 1024;
-}
-
-static void *frame_compiled_setup(const bench_case *job)
-{
-    bench_tide *s = plain_setup(job);
-    bench_twin timed = {frame_site("frame_compiled_block"), frame_compiled_prove};
-    bench_twin counted = {frame_site("frame_counted_block"), frame_counted_prove};
-    bench_tide_compile(s, timed, counted, NULL, 0, exchanges(job) ? BENCH_SIZES / 16 : 0);
-    s->compiled.may_miss = exchanges(job) ? 1. / 16 : 0;
     return s;
 }
 
@@ -263,8 +217,5 @@ TIDE_VARIANT(table, table_setup, bench_tide_verify)
 TIDE_VARIANT_IF(BENCH_MISSING_STAGER, compiled, "tide-compiled", compiled_setup, bench_tide_verify)
 TIDE_VARIANT(types, plain_setup, bench_tide_verify)
 TIDE_VARIANT(frame, plain_setup, bench_tide_verify)
-TIDE_VARIANT_IF(NULL, frame_general, "tide-frame-general", frame_general_setup, bench_tide_verify)
-TIDE_VARIANT_IF(BENCH_MISSING_STAGER, frame_compiled, "tide-frame-compiled", frame_compiled_setup,
-                bench_tide_verify)
 TIDE_VARIANT(loop, plain_setup, bench_tide_verify)
 TIDE_VARIANT(disabled, disabled_setup, disabled_verify)

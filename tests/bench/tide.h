@@ -57,8 +57,6 @@ extern const bench_variant bench_tide_table;
 extern const bench_variant bench_tide_compiled;
 extern const bench_variant bench_tide_types;
 extern const bench_variant bench_tide_frame;
-extern const bench_variant bench_tide_frame_general;
-extern const bench_variant bench_tide_frame_compiled;
 extern const bench_variant bench_tide_loop;
 extern const bench_variant bench_tide_disabled;
 

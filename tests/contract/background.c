@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include <tidepool/buffers.h>
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tune.h>

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/learn.h>
 #include <tidepool/profile.h>

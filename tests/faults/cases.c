@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/limit.h>
 #include <tidepool/profile.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>

@@ -8,18 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
 #include <tidepool/profile.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
 #include "sweep.h"
 #include "tests/hooks.h"
-
-static const int64_t shape[] = {4, 5, 6};
 
 /* ---- generic functions ------------------------------------------------------------------ */
 
@@ -70,46 +68,8 @@ static void prepare_method(struct fixture *fixture)
 
 static tide_status register_kind(struct fixture *fixture)
 {
-    fixture->site = tide_site_register_kind("faults: array", TIDE_KIND_ARRAY);
+    fixture->site = tide_site_register_kind("faults: dispatch", TIDE_KIND_DISPATCH);
     return status_of(fixture->site);
-}
-
-static tide_status acquire_site(struct fixture *fixture)
-{
-    return status_of(TIDE_ACQUIRE_SITE(fixture->pool, TIDE_F64, 100));
-}
-
-static tide_status array_site(struct fixture *fixture)
-{
-    return status_of(TIDE_ARRAY_SITE(fixture->pool, TIDE_F64, 3, shape));
-}
-
-static tide_status frame_site(struct fixture *fixture)
-{
-    TIDE_FRAME_SITE(fixture->pool, (double, a, 100), (int32_t, b, 10), (double, c, 200));
-    unsigned have = (a != NULL) + (b != NULL) + (c != NULL);
-    if (have != 0 && have != 3)
-        return TIDE_ERROR_STATE;
-    return status_of(a);
-}
-
-static void prepare_frame(struct fixture *fixture)
-{
-    fixture->site = tide_site_register_kind("faults: frame", TIDE_KIND_FRAME);
-    need(fixture->site != NULL, "site");
-}
-
-static tide_status enter_frame(struct fixture *fixture)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
-    static const size_t sizes[] = {100, 10, 200};
-    void *data[3];
-    tide_scope scope;
-    tide_status status =
-        tide_scope_enter_frame(fixture->pool, fixture->site, 3, types, sizes, data, &scope);
-    if (scope.pool == NULL || (status == TIDE_OK) != (data[0] != NULL))
-        return TIDE_ERROR_STATE;
-    return tide_scope_leave(&scope) == TIDE_OK ? status : TIDE_ERROR_STATE;
 }
 
 /* ---- profiles in files ------------------------------------------------------------------ */
@@ -194,10 +154,6 @@ static tide_status use_each(tide_pool *pool)
     tide_status status = dispatch_once();
     TIDE_SCOPE_NAMED(pool, "faults: learned");
     if (tide_acquire(pool, double, 10) == NULL || tide_acquire(pool, int32_t, 10) == NULL)
-        return tide_error_status();
-    TIDE_FRAME_SITE(pool, (double, a, 10), (int32_t, b, 10));
-    if (a == NULL || b == NULL || TIDE_ACQUIRE_SITE(pool, TIDE_F64, 10) == NULL ||
-        TIDE_ARRAY_SITE(pool, TIDE_F64, 3, shape) == NULL)
         return tide_error_status();
     return status;
 }
@@ -327,13 +283,6 @@ static const struct fault_case cases[] = {
     {"tide_generic_add, find", prepare_generic, generic_add, ASKS, "tide_generic_add", 0},
 
     {"tide_site_register_kind", NULL, register_kind, ASKS, "tide_site_register_kind", 0},
-    {"TIDE_ACQUIRE_SITE", NULL, acquire_site, ASKS, "tide_acquire", 0},
-    {"TIDE_ACQUIRE_SITE, guard", prepare_guard, acquire_site, ASKS, "tide_acquire", 0},
-    {"TIDE_ARRAY_SITE", NULL, array_site, ASKS, "tide_array_acquire", 0},
-    {"TIDE_ARRAY_SITE, disabled", prepare_disabled, array_site, ASKS, "tide_array_acquire", 0},
-    {"TIDE_FRAME_SITE", NULL, frame_site, ASKS, "tide_acquire", 0},
-    {"TIDE_FRAME_SITE, guard", prepare_guard, frame_site, ASKS, "tide_acquire", 0},
-    {"tide_scope_enter_frame", prepare_frame, enter_frame, ASKS, "tide_acquire", 0},
 
     {"tide_profile_save", prepare_file, save, ASKS, "tide_profile_save", 0},
     {"tide_profile_load", prepare_file, load, ASKS, "tide_profile_load", 0},

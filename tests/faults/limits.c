@@ -77,24 +77,7 @@ static void use_function_scope(tide_pool *pool, size_t left)
     }
 }
 
-/* One entry for each array's touch, one for the mark. */
-static void use_function_frame(tide_pool *pool, size_t left)
-{
-    static const tide_type types[] = {TIDE_F64, TIDE_F32};
-    static const size_t counts[] = {10, 10};
-    void *data[2] = {pool, pool};
-    tide_scope scope;
-    tide_site *site = tide_site_register_kind("limits: frame by call", TIDE_KIND_FRAME);
-    tide_status status = tide_scope_enter_frame(pool, site, 2, types, counts, data, &scope);
-    bool given = data[0] != NULL && data[1] != NULL;
-    assert_int_equal(status, given ? TIDE_OK : TIDE_ERROR_LIMIT);
-    assert_int_equal(given, left >= 3);
-    assert_true(given || (data[0] == NULL && data[1] == NULL));
-    if (scope.pool != NULL)
-        assert_int_equal(tide_scope_leave(&scope), TIDE_OK);
-}
-
-enum { FORMS = 6 };
+enum { FORMS = 5 };
 
 /* With `left` entries free a scope of two types needs two of them, whoever pushes them. */
 static void use_form(tide_pool *pool, unsigned form, size_t left)
@@ -112,10 +95,8 @@ static void use_form(tide_pool *pool, unsigned form, size_t left)
     } else if (form == 3) {
         TIDE_LOOP(pool, i, 3)
         assert_int_equal(acquires(pool), left >= 2);
-    } else if (form == 4) {
-        use_function_scope(pool, left);
     } else {
-        use_function_frame(pool, left);
+        use_function_scope(pool, left);
     }
 }
 

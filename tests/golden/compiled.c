@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/generic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 #include "jit/spec/spec.h"
@@ -24,12 +24,13 @@
 #define KEEP()     __asm__ volatile("" : : : "memory")
 #define PATH(name) static __attribute__((noinline)) void name(tide_pool *pool, size_t times)
 
-static tide_spec specs[TIDE_KIND_COUNT];
+static tide_spec spec;
 static tide_plan plans[TIDE_KIND_COUNT];
 static tide_site sites[TIDE_KIND_COUNT];
 static uint32_t shelves[2];
-static tide_type both[] = {TIDE_F64, TIDE_I32}, four[] = {TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I32};
+static tide_type both[] = {TIDE_F64, TIDE_I32};
 static tide_generic *generic;
+static const tide_plan *none; /* of no types */
 
 /* ---- paths ---- */
 
@@ -61,40 +62,12 @@ PATH(scope_logged)
 {
     for (size_t i = 0; i < times; i++) {
         tide_scope around, scope;
-        tide_plan_open_frame(&around, pool, &tide_plans_general[TIDE_KIND_SCOPE],
-                             &sites[TIDE_KIND_SCOPE]);
+        none->enter(&around, pool, none, &sites[TIDE_KIND_SCOPE]);
         tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
         KEEP();
         tide_site_leave(&scope);
-        tide_plan_leave_full(&around);
+        none->leave(&around);
     }
-}
-
-PATH(frame)
-{
-    size_t counts[4] = {100, 100, 100, 100};
-    __asm__ volatile("" : "+m"(counts));
-    for (size_t i = 0; i < times; i++) {
-        tide_scope scope;
-        void *data[4];
-        tide_site_enter_frame(&scope, pool, &sites[TIDE_KIND_FRAME], 4, four, counts, data);
-        USE(data);
-        tide_site_leave(&scope);
-    }
-}
-
-PATH(acquire)
-{
-    for (size_t i = 0; i < times; i++)
-        USE(tide_site_acquire(&sites[TIDE_KIND_ACQUIRE], pool, TIDE_I32, 100));
-}
-
-PATH(array)
-{
-    int64_t shape[2] = {10, 10};
-    __asm__ volatile("" : "+m"(shape));
-    for (size_t i = 0; i < times; i++)
-        USE(tide_site_acquire_array(&sites[TIDE_KIND_ARRAY], pool, TIDE_F64, 2, shape));
 }
 
 PATH(dispatch)
@@ -107,9 +80,6 @@ const golden_path golden_compiled_paths[] = {
     {"compiled-scope-2-types", scope, true},
     {"compiled-scope-4-acquires", scope_acquires, true},
     {"compiled-scope-in-a-level", scope_logged, true},
-    {"compiled-frame-4-arrays", frame, true},
-    {"compiled-acquire-2nd-type", acquire, true},
-    {"compiled-array-2d", array, true},
     {"table-dispatch", dispatch, true},
 };
 const size_t golden_compiled_path_count =
@@ -122,30 +92,20 @@ static void method(void *args)
     USE(args);
 }
 
-static void add_types(tide_spec *spec, const tide_type *types, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        spec->items[spec->item_count++].type = types[i];
-}
-
 static void make_specs(void)
 {
     if (both[0] > both[1]) {
         both[0] = TIDE_I32;
         both[1] = TIDE_F64;
     }
+    snprintf(spec.stem, sizeof spec.stem, "golden_scope");
+    for (int i = 0; i < 2; i++)
+        spec.items[spec.item_count++].type = both[i];
     for (int k = 0; k < TIDE_KIND_COUNT; k++) {
-        specs[k].kind = (tide_kind)k;
-        snprintf(specs[k].stem, sizeof specs[k].stem, "golden_%s", tide_kind_name((tide_kind)k));
         plans[k] = tide_plans_general[k];
         sites[k].kind = (tide_kind)k;
         sites[k].plan = &plans[k];
     }
-    add_types(&specs[TIDE_KIND_SCOPE], both, 2);
-    add_types(&specs[TIDE_KIND_FRAME], four, 4);
-    add_types(&specs[TIDE_KIND_ACQUIRE], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
-    specs[TIDE_KIND_ARRAY].item_count = 1;
-    specs[TIDE_KIND_ARRAY].items[0] = (tide_spec_item){.type = TIDE_F64, .ndim = 2};
 }
 
 static bool make_plans(void)
@@ -156,10 +116,9 @@ static bool make_plans(void)
     plans[TIDE_KIND_SCOPE].type_count = 2;
     plans[TIDE_KIND_SCOPE].types = both;
     plans[TIDE_KIND_SCOPE].shelves = shelves;
-    plans[TIDE_KIND_FRAME].type_count = 4;
-    plans[TIDE_KIND_FRAME].types = four;
+    none = tide_plan_table(NULL, 0, "golden");
     generic = tide_generic_create("golden");
-    if (generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
+    if (none == NULL || generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
         tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
         return false;
     plans[TIDE_KIND_DISPATCH].type_count = 2;
@@ -171,20 +130,19 @@ static bool make_plans(void)
 
 static bool write_specs(const char *path)
 {
-    static char text[TIDE_SPEC_SITE_BYTES * (TIDE_KIND_COUNT + 2)];
+    static char text[TIDE_SPEC_SITE_BYTES * 3];
     size_t used = tide_spec_write_head(text, sizeof text);
-    for (int k = 0; k < TIDE_SPEC_KINDS; k++)
-        used += tide_spec_write(&specs[k], text + used, sizeof text - used);
+    used += tide_spec_write(&spec, text + used, sizeof text - used);
     FILE *file = fopen(path, "w");
     return file != NULL && fwrite(text, 1, used, file) == used && fclose(file) == 0;
 }
 
-static bool run_stager(const char *stager, const char *spec, const char *library)
+static bool run_stager(const char *stager, const char *text, const char *library)
 {
     int status;
     pid_t child = fork();
     if (child == 0) {
-        execl(stager, stager, "--compile", spec, "-o", library, (char *)NULL);
+        execl(stager, stager, "--compile", text, "-o", library, (char *)NULL);
         _exit(127);
     }
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
@@ -206,29 +164,26 @@ static bool load(const char *path)
     if (table == NULL)
         return false;
     *table = &tide_runtime_general;
-    for (int k = 0; k < TIDE_SPEC_KINDS; k++) {
-        const char *suffix = k == TIDE_KIND_SCOPE ? "enter" : tide_kind_name((tide_kind)k);
-        code = symbol(library, specs[k].stem, suffix);
-        memcpy(&plans[k].enter, &code, sizeof code);
-        code = k <= TIDE_KIND_FRAME ? symbol(library, specs[k].stem, "leave") : NULL;
-        memcpy(&plans[k].leave, &code, sizeof code);
-    }
+    code = symbol(library, spec.stem, "enter");
+    memcpy(&plans[TIDE_KIND_SCOPE].enter, &code, sizeof code);
+    code = symbol(library, spec.stem, "leave");
+    memcpy(&plans[TIDE_KIND_SCOPE].leave, &code, sizeof code);
     return true;
 }
 
 bool golden_compile(const char *stager)
 {
-    char folder[] = "/tmp/tidepool-golden-XXXXXX", spec[64], library[64];
+    char folder[] = "/tmp/tidepool-golden-XXXXXX", text[64], library[64];
     make_specs();
     if (mkdtemp(folder) == NULL)
         return false;
-    snprintf(spec, sizeof spec, "%s/spec", folder);
+    snprintf(text, sizeof text, "%s/spec", folder);
     snprintf(library, sizeof library, "%s/x.so", folder);
     bool good =
-        make_plans() && write_specs(spec) && run_stager(stager, spec, library) && load(library);
+        make_plans() && write_specs(text) && run_stager(stager, text, library) && load(library);
     if (!good)
         fprintf(stderr, "golden: %s did not compile the sites\n", stager);
-    unlink(spec);
+    unlink(text);
     unlink(library);
     rmdir(folder);
     return good;

@@ -11,8 +11,8 @@
 
 #include <tidepool/array.h>
 #include <tidepool/buffers.h>
-#include <tidepool/callsite.h>
 #include <tidepool/check.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 typedef struct sample {

@@ -7,12 +7,12 @@
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
 #include <tidepool/buffers.h>
-#include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/device_bump.h>
 #include <tidepool/dlpack.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
+#include <tidepool/scope.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>
 #include <tidepool/upkeep.h>
@@ -77,7 +77,7 @@ static int use_acquires(tide_pool *pool, int few, size_t many, unsigned char tin
         tide_bit_clear(bits, 2);
         USE_CHECK(tide_bit_test(bits, 1) && !tide_bit_test(bits, 2));
     }
-    USE_CHECK(TIDE_ACQUIRE_SITE(pool, TIDE_F64, many) != NULL);
+    USE_CHECK(tide_acquire_type(pool, TIDE_F64, many) != NULL);
     USE_CHECK(tide_acquire_type(pool, tide_type_of(use_point), many) != NULL);
     USE_CHECK(tide_type_of(int) == TIDE_I32 && tide_type_of(double) == TIDE_F64);
     USE_CHECK(tide_type_name(tide_type_of(use_point)) != NULL);
@@ -92,7 +92,7 @@ static int use_arrays(tide_pool *pool, int ndim)
     USE_CHECK(array != NULL && tide_array_data(array) != NULL);
     array = tide_array_acquire_order(pool, TIDE_F32, TIDE_COLUMN_MAJOR, 2, use_shape);
     USE_CHECK(array != NULL);
-    array = TIDE_ARRAY_SITE(pool, TIDE_F32, ndim, use_shape);
+    array = tide_array_acquire(pool, TIDE_F32, ndim, use_shape);
     USE_CHECK(array != NULL && array->length == 6);
     USE_CHECK(TIDE_NDIM_MAX == 8);
     return wrong;
@@ -103,7 +103,7 @@ static int use_scopes(tide_pool *pool, int n, unsigned count)
     int wrong = 0, rounds = 0;
     TIDE_SCOPE_TYPES(pool, double, int, struct use_point, unsigned char, short, long, float, char);
     TIDE_FRAME(pool, (double, a, n), (struct use_point, b, count), (const char *, c, 3));
-    TIDE_FRAME_SITE(pool, (double, d, n), (struct use_point, e, count), (unsigned char, f, 3L));
+    TIDE_FRAME(pool, (double, d, n), (struct use_point, e, count), (unsigned char, f, 3L));
     USE_CHECK(a != NULL && b != NULL && c != NULL && d != NULL && e != NULL && f != NULL);
     TIDE_LOOP(pool, i, n)
     {
@@ -127,7 +127,8 @@ static int use_jumps(tide_pool *pool, int n)
 {
     int wrong = 0;
     TIDE_SCOPE(pool);
-    TIDE_FRAME_SITE(pool, (double, a, n), (struct use_point, b, n));
+    double *a = tide_acquire(pool, double, n);
+    struct use_point *b = tide_acquire(pool, struct use_point, n);
     if (setjmp(use_jump) == 0) {
         TIDE_SCOPE(pool);
         longjmp(use_jump, 1);

@@ -2,9 +2,9 @@
 /* Every public macro in C (use.h), and what only C has: compound literals, types without a name. */
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
-#include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/generic.h>
+#include <tidepool/scope.h>
 
 #include "use.h"
 
@@ -37,15 +37,15 @@ static int use_literals(tide_pool *pool)
     USE_CHECK(array->length == 6);
     array = tide_array_acquire_order(pool, TIDE_F32, TIDE_ROW_MAJOR, 2, (int64_t[]){2, 4});
     USE_CHECK(array->length == 8);
-    array = TIDE_ARRAY_SITE(pool, TIDE_F32, 3, (int64_t[]){2, 3, 4});
+    array = tide_array_acquire(pool, TIDE_F32, 3, (int64_t[]){2, 3, 4});
     USE_CHECK(array->length == 24);
-    USE_CHECK(TIDE_ACQUIRE_SITE(pool, TIDE_F32, (size_t[]){1, 2}[1]) != NULL);
+    USE_CHECK(tide_acquire_type(pool, TIDE_F32, (size_t[]){1, 2}[1]) != NULL);
     tide_generic *generic = tide_generic_create("sum");
     USE_CHECK(tide_generic_add(generic, TIDE_ALL_TYPES, use_sum) == TIDE_OK);
     TIDE_DISPATCH(generic, TIDE_F64, &(use_pair){3, 4});
     USE_CHECK(use_last_sum == 7);
     TIDE_FRAME(pool, (double, a, (size_t[]){1, 2}[1]), (int, b, 2));
-    TIDE_FRAME_SITE(pool, (double, c, (size_t[]){1, 2}[1]), (int, d, 2));
+    TIDE_FRAME(pool, (double, c, (size_t[]){1, 2}[1]), (int, d, 2));
     USE_CHECK(a != NULL && b != NULL && c != NULL && d != NULL);
     size_t rounds = 0;
     TIDE_LOOP(pool, i, (int[]){1, 2}[1]) rounds += i + 1;

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <tidepool/array.h>
-#include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/generic.h>
 #include <tidepool/memory_resource.h>
+#include <tidepool/scope.h>
 #include <tidepool/upkeep.h>
 
 #ifdef TIDE_MEMORY_RESOURCE // CCCL is there: tests/device/cuda/resource.cc
@@ -29,7 +29,7 @@ template <class A, class B> int use_pairs(tide_pool *pool, size_t n)
     int wrong = 0;
     TIDE_SCOPE_TYPES(pool, double, (std::pair<A, B>), int);
     TIDE_FRAME(pool, (double, x, n), ((std::pair<A, B>), y, n), (int, z, n));
-    TIDE_FRAME_SITE(pool, ((std::pair<A, std::pair<A, B>>), u, n), (int, v, n));
+    TIDE_FRAME(pool, ((std::pair<A, std::pair<A, B>>), u, n), (int, v, n));
     USE_CHECK(x != nullptr && y != nullptr && z != nullptr && u != nullptr && v != nullptr);
     std::pair<A, B> *made = tide_acquire(pool, (std::pair<A, B>), n);
     USE_CHECK(made != nullptr);
@@ -49,7 +49,7 @@ int use_braces(tide_pool *pool)
     TIDE_SCOPE(std::pair<tide_pool *, int>{pool, 1}.first);
     tide_array *array = tide_array_acquire(pool, TIDE_F32, 2, use_shape_of{{2, 3}}.extents);
     USE_CHECK(array->length == 6);
-    array = TIDE_ARRAY_SITE(pool, TIDE_F32, 2, use_shape_of{{2, 4}}.extents);
+    array = tide_array_acquire(pool, TIDE_F32, 2, use_shape_of{{2, 4}}.extents);
     USE_CHECK(array->length == 8);
     USE_CHECK(tide_acquire(pool, double, std::pair<int, size_t>{1, 2}.second) != nullptr);
     size_t rounds = 0;
@@ -67,7 +67,7 @@ int use_lambdas(tide_pool *pool)
         TIDE_SCOPE_NAMED(pool, "lambda");
         TIDE_SCOPE_TYPES(pool, double, use_point);
         TIDE_FRAME(pool, (double, a, n), (use_point, b, n));
-        TIDE_FRAME_SITE(pool, (double, c, n), (use_point, d, n));
+        TIDE_FRAME(pool, (double, c, n), (use_point, d, n));
         double result = a != nullptr && b != nullptr && c != nullptr && d != nullptr ? 1 : 0;
         TIDE_LOOP(pool, i, n)
         {
@@ -78,8 +78,8 @@ int use_lambdas(tide_pool *pool)
                 return inner != nullptr && other != nullptr ? 1.0 : 0.0;
             }(i);
         }
-        void *array = TIDE_ARRAY_SITE(pool, TIDE_F32, 2, use_shape);
-        void *acquired = TIDE_ACQUIRE_SITE(pool, TIDE_F32, n);
+        void *array = tide_array_acquire(pool, TIDE_F32, 2, use_shape);
+        void *acquired = tide_acquire_type(pool, TIDE_F32, static_cast<size_t>(n));
         return result + (array != nullptr) + (acquired != nullptr);
     };
     USE_CHECK(sum(3) == 9);

@@ -169,7 +169,7 @@ static void whoever_forks_is_alone(void **state)
     set("background", 1);
     set("background_period", 1);
     set("window_every", 1);
-    use u = use_of("background: forks", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use u = use_of("background: forks", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
     for (unsigned times = 0; times < scaled(20, 3); times++) {
         use_until_running(&u);
         usleep(times * 397 % 3000);

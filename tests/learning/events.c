@@ -143,7 +143,7 @@ static void giving_up_is_told_with_the_reason(void **state)
 {
     (void)state;
     set("guards_max", 1);
-    use u = use_of("events: gave up", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    use u = use_of("events: gave up", TIDE_KIND_DISPATCH, learning_pool, 1, TIDE_F64);
     listen_to(u.site);
     for (unsigned i = 0; i < 600; i++) {
         u.types[0] = i % 2 == 0 ? TIDE_F64 : TIDE_I32;

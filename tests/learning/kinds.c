@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites of all five kinds, from the macro in the source to code that runs: learned without being
+/* Sites of both kinds, from the macro in the source to code that runs: learned without being
  * told anything, executed, missed when they should be. (That code does what the general path does is
  * tested in tests/stage/compiled.c.) */
 #define _GNU_SOURCE
@@ -7,10 +7,9 @@
 
 #include <stdio.h>
 
-#include <tidepool/array.h>
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/generic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 static tide_generic *generic;
@@ -32,31 +31,6 @@ static bool written_scope(tide_type type)
     TIDE_SCOPE(learning_pool);
     return tide_acquire_type(learning_pool, type, 5) != NULL &&
            tide_acquire(learning_pool, float, 3) != NULL;
-}
-
-static bool written_frame(tide_type type)
-{
-    (void)type;
-    TIDE_FRAME_SITE(learning_pool, (double, a, 10), (int32_t, b, 20), (double, c, 30));
-    a[9] = b[19] = c[29] = 1;
-    return (void *)a != (void *)b && a != c;
-}
-
-static bool written_acquire(tide_type type)
-{
-    TIDE_SCOPE_TYPES(learning_pool, double);
-    double *first = tide_acquire(learning_pool, double, 1);
-    void *second = TIDE_ACQUIRE_SITE(learning_pool, type, 9);
-    return second != NULL && second != first;
-}
-
-static bool written_array(tide_type type)
-{
-    const int64_t shape[] = {2, 3, 4};
-    TIDE_SCOPE_TYPES(learning_pool, double);
-    double *first = tide_acquire(learning_pool, double, 1);
-    const tide_array *array = TIDE_ARRAY_SITE(learning_pool, type, 3, shape);
-    return array != NULL && array->tensor.data != first && array->tensor.shape[2] == 4;
 }
 
 static bool written_dispatch(tide_type type)
@@ -85,9 +59,6 @@ static void every_kind_is_learned_as_written(void **state)
     (void)state;
     need_stager();
     struct written all[] = {{"written_scope", written_scope, NULL},
-                            {"written_frame", written_frame, NULL},
-                            {"written_acquire", written_acquire, NULL},
-                            {"written_array", written_array, NULL},
                             {"written_dispatch", written_dispatch, NULL}};
     generic = tide_generic_create("written");
     expect_ok(tide_generic_add(generic, TIDE_F64, add_one));
@@ -123,7 +94,6 @@ static void misses_are_counted_one_for_each_use(void **state)
         snprintf(name, sizeof name, "kinds: misses %s", tide_kind_name(kind));
         use u = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32), other = u;
         other.types[0] = TIDE_U64;
-        other.shape[1] = 6;
         until(&u, TIDE_TIER_COMPILED);
         use_times(&u, 1);
         uint64_t misses = misses_of(u.site), runs = runs_of(u.site);
@@ -140,29 +110,23 @@ static void use_each(use *u, const tide_type *types, unsigned count, unsigned ti
 {
     for (unsigned i = 0; i < times; i++) {
         u->types[0] = types[i % count];
-        u->shape[0] = 1 + i % count;
         use_times(u, 1);
         if (i % 100 == 99)
             settle();
     }
 }
 
-/* Five are one too many for a chain of guards. */
-static void a_megamorphic_site_stays_general_and_says_why(void **state)
+static void a_megamorphic_dispatch_stays_general_and_says_why(void **state)
 {
     (void)state;
     static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8,
                                       TIDE_I64, TIDE_U16, TIDE_I16, TIDE_I8};
-    for (tide_kind kind = TIDE_KIND_ACQUIRE; kind < TIDE_KIND_COUNT; kind++) {
-        char name[64];
-        snprintf(name, sizeof name, "kinds: mega %s", tide_kind_name(kind));
-        use u = use_of(name, kind, learning_pool, 1, TIDE_F64);
-        uint64_t ordered = learned().ordered;
-        use_each(&u, types, 8, 1200);
-        assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-        assert_int_equal(learned().ordered, ordered);
-        assert_string_equal(reason_of(u.site), "more different types than are worth testing for");
-    }
+    use u = use_of("kinds: mega", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    uint64_t ordered = learned().ordered;
+    use_each(&u, types, 8, 1200);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_int_equal(learned().ordered, ordered);
+    assert_string_equal(reason_of(u.site), "more different types than are worth testing for");
 }
 
 enum { GUARDS = 16 };
@@ -190,7 +154,6 @@ static void use_unevenly(use *u, const tide_type *types, unsigned times)
 static void sixteen_types_get_guards_in_the_order_of_their_frequency(void **state)
 {
     (void)state;
-    need_stager();
     tide_type types[GUARDS + 1];
     for (unsigned i = 0; i <= GUARDS; i++) {
         char name[64];
@@ -198,27 +161,22 @@ static void sixteen_types_get_guards_in_the_order_of_their_frequency(void **stat
         types[i] = tide_type_register(name, 8, 8);
     }
     set("window_calls", 600);
-    for (tide_kind kind = TIDE_KIND_ACQUIRE; kind <= TIDE_KIND_DISPATCH; kind += 2) {
-        char name[64];
-        snprintf(name, sizeof name, "kinds: sixteen of %s", tide_kind_name(kind));
-        use u = use_of(name, kind, learning_pool, 1, types[0]);
-        for (unsigned i = 0; i < 500 && tier_of(u.site) != best_tier(kind); i++)
-            use_unevenly(&u, types, 700);
-        tide_site_information info = info_of(u.site);
-        assert_int_equal(info.tier, best_tier(kind));
-        assert_int_equal(info.type_count, GUARDS);
-        for (unsigned i = 0; i < 10; i++) /* the rarer ones may be seen equally often */
-            assert_int_equal(info.types[i], types[GUARDS - 1 - i]);
-        for (unsigned i = 0; i < GUARDS; i++) {
-            u.types[0] = types[i];
-            expect_executed(&u, 3);
-        }
-        uint64_t runs = runs_of(u.site), misses = misses_of(u.site);
-        u.types[0] = types[GUARDS];
-        use_times(&u, 1);
-        assert_int_equal(runs_of(u.site), runs);
-        assert_int_equal(misses_of(u.site), misses + 1);
+    use u = use_of("kinds: sixteen", TIDE_KIND_DISPATCH, NULL, 1, types[0]);
+    for (unsigned i = 0; i < 500 && tier_of(u.site) != TIDE_TIER_TABLE; i++)
+        use_unevenly(&u, types, 700);
+    tide_site_information info = info_of(u.site);
+    assert_int_equal(info.tier, TIDE_TIER_TABLE);
+    assert_int_equal(info.type_count, GUARDS);
+    for (unsigned i = 0; i < 10; i++) /* the rarer ones may be seen equally often */
+        assert_int_equal(info.types[i], types[GUARDS - 1 - i]);
+    for (unsigned i = 0; i < GUARDS; i++) {
+        u.types[0] = types[i];
+        expect_executed(&u, 3);
     }
+    uint64_t misses = misses_of(u.site);
+    u.types[0] = types[GUARDS];
+    use_times(&u, 1);
+    assert_int_equal(misses_of(u.site), misses + 1);
 }
 
 /* ---- generic functions ------------------------------------------------------------------- */
@@ -278,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(every_kind_is_learned_as_written),
         LEARNING_TEST(misses_are_counted_one_for_each_use),
-        LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
+        LEARNING_TEST(a_megamorphic_dispatch_stays_general_and_says_why),
         LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
         LEARNING_TEST(a_method_that_was_replaced_is_the_one_called),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),

@@ -8,10 +8,10 @@
 #include "tests/hooks.h"
 
 #include <tidepool/array.h>
-#include <tidepool/callsite.h>
 #include <tidepool/dlpack.h>
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
@@ -129,9 +129,6 @@ use use_of(const char *name, tide_kind kind, tide_pool *pool, uint32_t count, ..
     for (uint32_t i = 0; i < count; i++)
         u.types[i] = va_arg(types, tide_type);
     va_end(types);
-    u.ndim = 2;
-    u.shape[0] = 3;
-    u.shape[1] = 5;
     if (kind == TIDE_KIND_DISPATCH)
         u.generic = generic_named(name);
     return u;
@@ -157,59 +154,6 @@ static bool use_scope(const use *u)
     return well;
 }
 
-static bool use_frame(const use *u)
-{
-    size_t sizes[USE_TYPES];
-    void *data[USE_TYPES];
-    tide_scope scope;
-    bool well = true;
-    for (uint32_t i = 0; i < u->count; i++)
-        sizes[i] = 4 + i;
-    tide_site_enter_frame(&scope, u->pool, u->site, u->count, u->types, sizes, data);
-    for (uint32_t i = 0; i < u->count; i++) {
-        well = fill(data[i], u->types[i], sizes[i]) && well;
-        for (uint32_t j = 0; j < i; j++)
-            well = well && data[i] != data[j];
-    }
-    tide_site_leave(&scope);
-    return well;
-}
-
-/* In a level that has touched the type before: first touches are for cold code. */
-static bool use_acquire(const use *u)
-{
-    tide_type type = u->types[0];
-    tide_mark mark = tide_checkpoint(u->pool);
-    (void)tide_acquire_type(u->pool, type, 1);
-    size_t live = tide_pool_active(u->pool, type);
-    bool well = fill(tide_site_acquire(u->site, u->pool, type, 7), type, 7) &&
-                tide_pool_active(u->pool, type) == live + 1;
-    return tide_rewind(u->pool, mark) == TIDE_OK && well;
-}
-
-static bool has_shape(const tide_array *array, const use *u)
-{
-    const tide_dl_tensor *tensor = &array->tensor;
-    int64_t stride = 1;
-    bool well = tensor->ndim == u->ndim;
-    for (int d = u->ndim - 1; well && d >= 0; d--) {
-        well = tensor->shape[d] == u->shape[d] &&
-               (tensor->strides == NULL || tensor->strides[d] == stride);
-        stride *= u->shape[d];
-    }
-    return well && fill(tensor->data, u->types[0], (size_t)stride);
-}
-
-static bool use_array(const use *u)
-{
-    tide_mark mark = tide_checkpoint(u->pool);
-    (void)tide_acquire_type(u->pool, u->types[0], 1);
-    const tide_array *array =
-        tide_site_acquire_array(u->site, u->pool, u->types[0], u->ndim, u->shape);
-    bool well = array != NULL && has_shape(array, u);
-    return tide_rewind(u->pool, mark) == TIDE_OK && well;
-}
-
 static bool use_dispatch(const use *u)
 {
     unsigned calls = 0;
@@ -219,16 +163,11 @@ static bool use_dispatch(const use *u)
 
 bool use_once(const use *u)
 {
-    static bool (*const by_kind[TIDE_KIND_COUNT])(const use *) = {
-        [TIDE_KIND_SCOPE] = use_scope,       [TIDE_KIND_FRAME] = use_frame,
-        [TIDE_KIND_ACQUIRE] = use_acquire,   [TIDE_KIND_ARRAY] = use_array,
-        [TIDE_KIND_DISPATCH] = use_dispatch,
-    };
-    if (u->pool == NULL)
-        return by_kind[u->site->kind](u);
+    if (u->site->kind == TIDE_KIND_DISPATCH)
+        return use_dispatch(u);
     uint64_t tag = u->pool->tag;
     const tide_entry *top = u->pool->log_top;
-    bool well = by_kind[u->site->kind](u);
+    bool well = use_scope(u);
     /* Below the root a use may have the level around save types that it needs. */
     return well && u->pool->tag == tag &&
            (u->pool->log_top == top || (u->pool->log_top > top && (tag & TIDE_TAG_DEPTH) != 1));

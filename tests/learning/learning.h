@@ -38,8 +38,8 @@ int learning_drop_pool(void **state);
 /* Skips the test when this build has no stager. */
 void need_stager(void);
 
-/* One use of a site, as data. A scope acquires the types one after the other, a frame is of all of
- * them; an acquire, an array and a dispatch are of the first. */
+/* One use of a site, as data. A scope acquires the types one after the other, a dispatch is of the
+ * first. */
 enum { USE_TYPES = 16 };
 
 typedef struct use {
@@ -47,8 +47,6 @@ typedef struct use {
     tide_pool *pool;
     uint32_t count;
     tide_type types[USE_TYPES];
-    int ndim;
-    int64_t shape[TIDE_NDIM_MAX];
     tide_generic *generic;
 } use;
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/learn.h>
 #include <tidepool/profile.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 /* The plan in force is compiled, for exactly these types in this order. */
@@ -24,26 +24,25 @@ static void expect_code_for(const tide_site *site, const tide_type *types, uint3
 
 /* ---- declared ---------------------------------------------------------------------------- */
 
-static void a_declared_frame_is_compiled_before_its_first_use(void **state)
-{
-    (void)state;
-    need_stager();
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
-    use u =
-        use_of("ordered: frame", TIDE_KIND_FRAME, learning_pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
-    expect_ok(tide_site_declare(u.site, types, 3));
-    settle();
-    expect_code_for(u.site, types, 3);
-    assert_int_equal(info_of(u.site).samples, 0);
-    expect_executed(&u, 10);
-}
-
-static void a_declared_acquire_is_compiled_and_keeps_its_types(void **state)
+static void a_declared_scope_is_compiled_before_its_first_use(void **state)
 {
     (void)state;
     need_stager();
     static const tide_type types[] = {TIDE_I32, TIDE_F64};
-    use u = use_of("ordered: acquire", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    use u = use_of("ordered: first", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    expect_ok(tide_site_declare(u.site, u.types, 2));
+    settle();
+    expect_code_for(u.site, types, 2);
+    assert_int_equal(info_of(u.site).samples, 0);
+    expect_executed(&u, 10);
+}
+
+static void a_declared_scope_is_compiled_and_keeps_its_types(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F64};
+    use u = use_of("ordered: kept", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     expect_ok(tide_site_declare(u.site, types, 2));
     settle();
     expect_code_for(u.site, types, 2);
@@ -59,19 +58,15 @@ static void a_declared_acquire_is_compiled_and_keeps_its_types(void **state)
 static void a_wrong_declaration_is_refused(void **state)
 {
     (void)state;
-    static const tide_type nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, twice[] = {TIDE_F64, TIDE_F64};
-    tide_site *frame = tide_site_register_kind("ordered: bad frame", TIDE_KIND_FRAME);
-    tide_site *acquire = tide_site_register_kind("ordered: bad acquire", TIDE_KIND_ACQUIRE);
-    tide_site *array = tide_site_register_kind("ordered: bad array", TIDE_KIND_ARRAY);
+    static const tide_type one[] = {TIDE_F64};
+    tide_site *scope = tide_site_register("ordered: bad scope");
     tide_site *dispatch = tide_site_register_kind("ordered: bad dispatch", TIDE_KIND_DISPATCH);
-    expect_status(tide_site_declare(frame, nine, 9), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_site_declare(frame, nine, 0), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_site_declare(frame, &(tide_type){0}, 1), TIDE_ERROR_TYPE);
-    expect_status(tide_site_declare(acquire, twice, 2), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_site_declare(array, twice, 1), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_site_declare(dispatch, twice, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare(scope, &(tide_type){0}, 1), TIDE_ERROR_TYPE);
+    expect_status(tide_site_declare(scope, NULL, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare(NULL, one, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare(dispatch, one, 1), TIDE_ERROR_ARGUMENT);
     assert_non_null(strstr(tide_error_message(), "dispatch declares nothing"));
-    expect_status(tide_site_compile_now(array), TIDE_ERROR_STATE);
+    expect_status(tide_site_compile_now(dispatch), TIDE_ERROR_STATE);
 }
 
 /* A declaration of no types takes away what was learned before, and the code for that. */
@@ -95,17 +90,18 @@ static void a_scope_declared_without_types_gets_no_code(void **state)
 }
 
 /* It would fail again and again, and keep other sites from being compiled. */
-static void a_frame_of_more_types_than_code_has_places_is_not_ordered(void **state)
+static void a_scope_of_more_types_than_code_saves_is_not_ordered(void **state)
 {
     (void)state;
     need_stager();
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_F64};
-    use u = use_of("ordered: wide frame", TIDE_KIND_FRAME, learning_pool, 6, types[0], types[1],
-                   types[2], types[3], types[4], types[5]);
+    static const tide_type types[] = {TIDE_I32, TIDE_F32, TIDE_F64, TIDE_I64, TIDE_I8, TIDE_U8};
+    set("types_max", 4);
+    use u = use_of("ordered: wide", TIDE_KIND_SCOPE, learning_pool, 6, types[0], types[1], types[2],
+                   types[3], types[4], types[5]);
     uint64_t ordered = learned().ordered, failed = learned().failed;
     expect_ok(tide_site_declare(u.site, types, 6));
     learn_windows(&u, 3);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
     assert_string_equal(info_of(u.site).reason_code, "many_types");
     expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
     assert_non_null(strstr(tide_error_message(), "more types"));
@@ -124,7 +120,7 @@ static void ordered_code_need_not_pay(void **state)
     (void)state;
     need_stager();
     set("break_even", 1e6);
-    use u = use_of("ordered: now", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use u = use_of("ordered: now", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_U64);
     learn_windows(&u, 2);
     settle();
     assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
@@ -154,13 +150,13 @@ static void each_tier_has_a_cost(void **state)
         assert_true(before.use_ns > 0 && !before.use_measured && before.rival_count == 0);
         learn_windows(&u, 2);
         tide_site_information info = info_of(u.site);
-        bool code = kind != TIDE_KIND_DISPATCH, table = kind == TIDE_KIND_SCOPE || !code;
-        assert_int_equal(info.rival_count, (unsigned)table + (unsigned)code);
+        bool code = kind == TIDE_KIND_SCOPE;
+        assert_int_equal(info.rival_count, 1 + (unsigned)code);
         const tide_site_rival *last = &info.rivals[info.rival_count - 1];
         assert_true(!last->measured && !info.use_measured && last->ns > 0);
         assert_true(!code || (last->tier == TIDE_TIER_COMPILED && last->ns < info.use_ns));
-        assert_true(!table || (info.rivals[0].tier == TIDE_TIER_FULL &&
-                               info.rivals[0].ns > info.use_ns && info.tier == TIDE_TIER_TABLE));
+        assert_true(info.rivals[0].tier == TIDE_TIER_FULL && info.rivals[0].ns > info.use_ns &&
+                    info.tier == TIDE_TIER_TABLE);
     }
 }
 
@@ -170,10 +166,10 @@ static void what_is_declared_can_be_ordered_before_its_first_use(void **state)
     need_stager();
     static const tide_type types[] = {TIDE_I32, TIDE_F64}, later[] = {TIDE_U8};
     set("break_even", 1e6);
-    use u = use_of("ordered: declared", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    use u = use_of("ordered: declared", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     expect_ok(tide_site_declare(u.site, types, 2));
     settle();
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
     expect_ok(tide_site_compile_now(u.site));
     settle();
     expect_code_for(u.site, types, 2);
@@ -181,7 +177,7 @@ static void what_is_declared_can_be_ordered_before_its_first_use(void **state)
     settle();
     expect_ok(tide_site_declare(u.site, later, 1));
     settle();
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL); /* that was for the types before */
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE); /* that was for the types before */
     expect_ok(tide_site_compile_now(u.site));
     settle();
     expect_code_for(u.site, later, 1);
@@ -215,11 +211,11 @@ static void an_order_that_cannot_be_is_refused_with_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(a_declared_frame_is_compiled_before_its_first_use),
-        LEARNING_TEST(a_declared_acquire_is_compiled_and_keeps_its_types),
+        LEARNING_TEST(a_declared_scope_is_compiled_before_its_first_use),
+        LEARNING_TEST(a_declared_scope_is_compiled_and_keeps_its_types),
         LEARNING_TEST(a_wrong_declaration_is_refused),
         LEARNING_TEST(a_scope_declared_without_types_gets_no_code),
-        LEARNING_TEST(a_frame_of_more_types_than_code_has_places_is_not_ordered),
+        LEARNING_TEST(a_scope_of_more_types_than_code_saves_is_not_ordered),
         LEARNING_TEST(ordered_code_need_not_pay),
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),

@@ -38,14 +38,14 @@ static void a_site_that_is_seldom_used_is_never_compiled(void **state)
 {
     (void)state;
     need_stager();
-    use u = use_of("pays: seldom", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use u = use_of("pays: seldom", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
     uint64_t ordered = learned().ordered;
     for (int i = 0; i < 20; i++)
         window_and(&u, 100);
     assert_int_equal(tide_site_uses(u.site), 20 * (WINDOW + 100));
     assert_int_equal(info_of(u.site).uses, 20 * (WINDOW + 100));
     assert_int_equal(learned().ordered, ordered);
-    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
     assert_string_equal(reason_of(u.site),
                         "code for it would cost more than the site has lost without; later");
 }
@@ -61,12 +61,12 @@ static void a_hot_site_is_compiled_once_it_has_lost_what_that_costs(void **state
 {
     (void)state;
     need_stager();
-    use u = use_of("pays: hot", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use u = use_of("pays: hot", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
     uint64_t ordered = learned().ordered;
     window_and(&u, 0);
-    window_and(&u, 10000); /* 0.2 ms */
+    window_and(&u, 400000); /* 0.2 ms */
     assert_int_equal(learned().ordered, ordered);
-    window_and(&u, 20000000); /* 0.4 s */
+    window_and(&u, 800000000); /* 0.4 s */
     assert_int_equal(learned().ordered, ordered + 1);
     assert_true(tide_pays_lost(plan_of_site(u.site)) ==
                 0); /* another compile must be earned anew */
@@ -77,7 +77,7 @@ static void a_hot_site_is_compiled_once_it_has_lost_what_that_costs(void **state
     expect_executed(&u, 10);
     tide_site_information info = info_of(u.site);
     assert_true(info.compile_ns > 1e5 && info.saved_ns < 1e6);
-    learning_pool->uses[u.site->number] += 20000000; /* at 20 ns, which no trial has corrected */
+    learning_pool->uses[u.site->number] += 800000000; /* at 0.5 ns, which no trial has corrected */
     assert_true(info_of(u.site).saved_ns >= 0.4e9 && info_of(u.site).saved_ns < 0.401e9);
     assert_true(info_of(u.site).compile_ns == info.compile_ns);
 }
@@ -87,7 +87,7 @@ static void a_declared_site_is_compiled_when_it_is_hot(void **state)
 {
     (void)state;
     need_stager();
-    use u = use_of("pays: declared", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use u = use_of("pays: declared", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_U32);
     expect_ok(tide_site_declare(u.site, u.types, u.count));
     uint64_t ordered = learned().ordered;
     use_times(&u, 1);
@@ -109,7 +109,7 @@ static void a_compile_is_measured(void **state)
     for (int i = 0; i < 20; i++)
         tide_pays_spent(1, 0); /* a compile that costs nothing: a tenth of the model is the least */
     double cheap = tide_pays_cost();
-    use u = use_of("pays: measured", TIDE_KIND_FRAME, learning_pool, 2, TIDE_U8, TIDE_I32);
+    use u = use_of("pays: measured", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_U8, TIDE_I32);
     set("break_even", 0);
     set("window_every", 100);
     until(&u, TIDE_TIER_COMPILED);

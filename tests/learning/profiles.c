@@ -16,7 +16,7 @@
 #include <tidepool/site.h>
 #include <tidepool/upkeep.h>
 
-enum { SITES = 5 };
+enum { SITES = TIDE_KIND_COUNT };
 
 static use uses[SITES];
 

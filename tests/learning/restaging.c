@@ -55,7 +55,7 @@ static void make_sites(const char *purpose)
     for (unsigned i = 0; i < SITES; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s %u", purpose, i);
-        sites[i] = use_of(name, i % TIDE_KIND_DISPATCH, learning_pool, 1, TIDE_F64);
+        sites[i] = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     }
 }
 
@@ -89,7 +89,7 @@ static void quicken(void)
     set("batch_max", 64);
 }
 
-/* The sites of a kind are restaged for the same types: they share code, which is made once. */
+/* The sites are restaged for the same types: they share code, which is made once. */
 static void ten_thousand_restagings_compile_each_plan_once(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void ten_thousand_restagings_compile_each_plan_once(void **state)
         assert_int_equal(change(phase), SITES);
     measure early = take_measure();
     uint64_t ordered = learned().ordered;
-    assert_in_range(ordered - before.ordered, PHASES * TIDE_KIND_DISPATCH, PHASES * SITES);
+    assert_in_range(ordered - before.ordered, PHASES, PHASES * SITES);
     for (unsigned phase = 0; phase < phases; phase++)
         assert_int_equal(change(phase), SITES);
     measure late = take_measure();
@@ -126,11 +126,11 @@ static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
     quicken();
     set("plans_max", 5);
     set("misses", 1e9); /* the reason shall be the last word */
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
-    use u = use_of("58: ever new", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_F64);
-    for (unsigned n = 0; n < 36; n++) {
-        u.types[0] = types[n / 6];
-        u.types[1] = types[n % 6];
+    use u = use_of("58: ever new", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    for (unsigned n = 1; n < 40; n++) {
+        char name[32];
+        snprintf(name, sizeof name, "58: new %u", n);
+        u.types[0] = tide_type_register(name, 8, 8);
         for (unsigned i = 0; i < 4; i++) {
             use_times(&u, 12);
             settle();

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/listen.h>
+#include <tidepool/scope.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tune.h>
 
@@ -24,8 +24,10 @@ static uint64_t target_rounds;
 
 static double work_frame(tide_pool *pool, size_t n)
 {
-    TIDE_FRAME_SITE(pool, (float, f, n), (double, g, n));
-    if (f == NULL)
+    TIDE_SCOPE(pool);
+    float *f = tide_acquire(pool, float, n);
+    double *g = tide_acquire(pool, double, n);
+    if (f == NULL || g == NULL)
         abort();
     f[0] = 1;
     g[0] = 2;

@@ -12,9 +12,9 @@ SITES = [
     ("solve", "scope", "src/solve.c", 112, ["f64", "i32"], [(0, "full"), (.08, "table")], (24, 14.2, 5.1), 2.2e6),
     ("group_by", "scope", "src/groups.c", 57, ["i64", "f64", "i32"], [(0, "full"), (.05, "table"), (.21, "compiled")], (31, 17, 6.4), 1.3e6),
     ("evaluate", "dispatch", "src/evaluate.c", 240, ["f64"], [(0, "full"), (.3, "compiled"), (.62, "full"), (.75, "compiled")], (11, 11, 3.2), 3.1e6),
-    ("parse_row", "acquire", "src/csv.c", 88, ["u8"], [(0, "full")], (18.5, 18.5, 4.4), 6e5),
-    ("matrix", "array", "src/table.c", 301, ["f32"], [(.1, "full"), (.45, "compiled")], (42, 42, 12), 2e5),
-    ("order", "frame", "src/order.c", 19, ["i64", "i64"], [(.0, "full"), (.12, "table"), (.4, "compiled")], (29, 21, 8), 9e4),
+    ("parse_row", "scope", "src/csv.c", 88, ["u8"], [(0, "full")], (18.5, 18.5, 4.4), 6e5),
+    ("matrix", "scope", "src/table.c", 301, ["f32"], [(.1, "full"), (.45, "compiled")], (42, 42, 12), 2e5),
+    ("order", "scope", "src/order.c", 19, ["i64", "i64"], [(.0, "full"), (.12, "table"), (.4, "compiled")], (29, 21, 8), 9e4),
     ("progress", "scope", "src/progress.c", 33, ["u8"], [(0, "full"), (.5, "table")], (22, 13, 0), 120),
 ]
 TIERS = {"full": 0, "table": 1, "compiled": 2}

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include <tidepool/array.h>
-#include <tidepool/callsite.h>
 #include <tidepool/generic.h>
 #include <tidepool/learn.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 
@@ -84,24 +84,25 @@ static void work_scope(tide_type type, unsigned seed)
     add((uint64_t)weights[n - 1]);
 }
 
-static void work_frame(unsigned seed)
+static void work_inner(unsigned seed)
 {
-    TIDE_FRAME_SITE(pool, (double, a, 8), (int32_t, b, 4), (double, c, 6));
-    if (a == NULL)
-        give_up("work_frame");
+    TIDE_SCOPE(pool);
+    double *a = tide_acquire(pool, double, 8);
+    int32_t *b = tide_acquire(pool, int32_t, 4);
+    if (a == NULL || b == NULL)
+        give_up("work_inner");
     fill(a, TIDE_F64, 8, seed);
     fill(b, TIDE_I32, 4, seed + 1);
-    fill(c, TIDE_F64, 6, seed + 2);
-    add((uint64_t)(a[7] + b[3] + c[5]));
+    add((uint64_t)(a[7] + b[3]));
 }
 
 static void work_data(tide_type type, unsigned seed)
 {
     const int64_t shape[] = {2, 3};
-    TIDE_SCOPE_TYPES(pool, double, int32_t);
+    TIDE_SCOPE(pool);
     void *first = tide_acquire(pool, double, 1), *second = tide_acquire(pool, int32_t, 1);
-    void *data = TIDE_ACQUIRE_SITE(pool, type, 7);
-    const tide_array *array = TIDE_ARRAY_SITE(pool, type, 2, shape);
+    void *data = tide_acquire_type(pool, type, 7);
+    const tide_array *array = tide_array_acquire(pool, type, 2, shape);
     if (first == NULL || second == NULL || data == NULL || array == NULL)
         give_up("work_data");
     fill(data, type, 7, seed);
@@ -117,7 +118,7 @@ static void work(unsigned round)
         unsigned seed = round * USES + i;
         tide_type type = round / PHASE % 2 == 0 ? TIDE_F64 : TIDE_I32;
         work_scope(type, seed);
-        work_frame(seed);
+        work_inner(seed);
         work_data(type, seed);
     }
 }

@@ -176,7 +176,7 @@ static outcome expect_harmless(const plot *p, bool may_compile)
     if (o.ordered > attempts || o.stagers > attempts)
         fail_msg("%" PRIu64 " orders, %" PRIu64 " stagers in %" PRIu64 " rounds", o.ordered,
                  o.stagers, o.rounds);
-    assert_int_equal(o.sites, 4);
+    assert_int_equal(o.sites, 3);
     assert_int_equal(count_entries(folder, NULL), 0);
     if (getenv("TIDE_TEST_TELL") != NULL)
         print_message("%s%s", o.out, o.err);

@@ -13,11 +13,10 @@ static int write_spec(void **state)
 {
     static char text[TIDE_SPEC_SITE_BYTES * 4];
     tide_spec specs[] = {
-        spec_of(TIDE_KIND_SCOPE, "a_scope", true, (tide_type)3, (tide_type)7, 0),
-        spec_of(TIDE_KIND_ARRAY, "an_array", false, 0),
+        spec_of("a_scope", true, (tide_type)3, (tide_type)7, 0),
+        spec_of("wide", false, (tide_type)1, (tide_type)2, (tide_type)3, (tide_type)4, 0),
     };
     (void)state;
-    spec_add_array(&specs[1], 5, 2);
     size_t used = tide_spec_write_head(text, sizeof text);
     for (int i = 0; i < 2; i++)
         used += tide_spec_write(&specs[i], text + used, sizeof text - used);
@@ -50,7 +49,7 @@ static void test_c(void **state)
     assert_int_equal(run("--explain", path, NULL, NULL), 0);
     expect_said("a_scope_enter (struct tide_scope * scope, struct tide_pool * pool");
     expect_said("pool->log_top");
-    expect_said("an_array_array (");
+    expect_said("wide_enter (");
 }
 
 static void test_machine_code(void **state)
@@ -58,7 +57,7 @@ static void test_machine_code(void **state)
     (void)state;
     assert_int_equal(run("--explain", path, "--asm", NULL), 0);
     expect_said("a_scope_leave:");
-    expect_said("an_array_array:");
+    expect_said("wide_enter:");
     expect_said("ret");
     assert_null(strstr(said, "pool->log_top"));
 }

@@ -80,7 +80,7 @@ static const char *scopes(uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         char stem[32];
         snprintf(stem, sizeof stem, "s%" PRIu32, i);
-        tide_spec spec = spec_of(TIDE_KIND_SCOPE, stem, false, (tide_type)3, (tide_type)7, 0);
+        tide_spec spec = spec_of(stem, false, (tide_type)3, (tide_type)7, 0);
         used += tide_spec_write(&spec, text + used, sizeof text - used);
     }
     return text;

@@ -20,9 +20,9 @@ static void add(tide_spec *spec, tide_type type)
     snprintf(item->name, sizeof item->name, "%s", name != NULL ? name : "unknown");
 }
 
-tide_spec spec_of(tide_kind kind, const char *stem, int count, ...)
+tide_spec spec_of(const char *stem, int count, ...)
 {
-    tide_spec spec = {.kind = kind, .count = count != 0};
+    tide_spec spec = {.count = count != 0};
     va_list args;
     snprintf(spec.stem, sizeof spec.stem, "%s", stem);
     va_start(args, count);
@@ -30,12 +30,6 @@ tide_spec spec_of(tide_kind kind, const char *stem, int count, ...)
         add(&spec, type);
     va_end(args);
     return spec;
-}
-
-void spec_add_array(tide_spec *spec, tide_type type, int ndim)
-{
-    add(spec, type);
-    spec->items[spec->item_count - 1].ndim = ndim;
 }
 
 /* ---- files and programs ---- */
@@ -139,19 +133,16 @@ void *code_of(void *object, const char *stem, const char *suffix)
 
 static void use_code(tide_plan *plan, const tide_spec *spec, void *compiled)
 {
-    static const char *const suffixes[TIDE_SPEC_KINDS] = {"_enter", "_frame", "_acquire", "_array"};
-    void *code = code_of(compiled, spec->stem, suffixes[spec->kind]);
+    void *code = code_of(compiled, spec->stem, "_enter");
     memcpy(&plan->enter, &code, sizeof code);
-    if (spec->kind == TIDE_KIND_SCOPE || spec->kind == TIDE_KIND_FRAME) {
-        code = code_of(compiled, spec->stem, "_leave");
-        memcpy(&plan->leave, &code, sizeof code);
-    }
+    code = code_of(compiled, spec->stem, "_leave");
+    memcpy(&plan->leave, &code, sizeof code);
 }
 
 void plan_of(test_plan *out, const tide_spec *spec, void *compiled)
 {
     *out = (test_plan){0};
-    out->plan = tide_plans_general[spec->kind];
+    out->plan = tide_plans_general[TIDE_KIND_SCOPE];
     for (uint32_t i = 0; i < spec->item_count; i++) {
         out->types[i] = spec->items[i].type;
         out->shelves[i] = tide_plan_shelf(spec->items[i].type);
@@ -161,8 +152,7 @@ void plan_of(test_plan *out, const tide_spec *spec, void *compiled)
     out->plan.shelves = out->shelves;
     out->plan.counts = &out->counts;
     tide_plan_bring_near(&out->plan);
-    if (spec->kind == TIDE_KIND_SCOPE)
-        tide_plan_use_table(&out->plan);
+    assert_true(tide_plan_use_table(&out->plan, NULL));
     if (compiled != NULL)
         use_code(&out->plan, spec, compiled);
 }

@@ -21,8 +21,7 @@
 extern const char *stager; /* the program; from the command line */
 
 /* A spec of these types, a list that ends with 0. */
-tide_spec spec_of(tide_kind kind, const char *stem, int count, ...);
-void spec_add_array(tide_spec *spec, tide_type type, int ndim);
+tide_spec spec_of(const char *stem, int count, ...);
 
 /* Compiles the specs by --compile in one text, and loads what comes out. Fails the test if it
  * cannot. */

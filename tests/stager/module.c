@@ -4,7 +4,8 @@
 
 extern uint64_t tide_object_magic, tide_object_layout;
 extern const tide_runtime *tide_object_table;
-const tide_runtime *x_acquire(void);
+const tide_runtime *x_enter(void);
+void x_leave(void);
 
 #ifdef WRONG_MAGIC
 uint64_t tide_object_magic = TIDE_CODE_MAGIC + 1;
@@ -32,7 +33,11 @@ const tide_runtime *tide_object_table;
 #define TABLE NULL
 #endif
 
-const tide_runtime *x_acquire(void)
+const tide_runtime *x_enter(void)
 {
     return TABLE;
+}
+
+void x_leave(void)
+{
 }

@@ -15,7 +15,7 @@ enum { SITES = 16 };
 
 static tide_spec spec_of(unsigned i)
 {
-    tide_spec spec = {.kind = TIDE_KIND_SCOPE, .item_count = 1};
+    tide_spec spec = {.item_count = 1};
     snprintf(spec.stem, sizeof spec.stem, "tide_real_%u", i);
     spec.items[0] = (tide_spec_item){.type = TIDE_F64, .name = "f64"};
     return spec;

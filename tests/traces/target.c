@@ -13,9 +13,9 @@
 
 #include <tidepool/array.h>
 #include <tidepool/buffers.h>
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/learn.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tune.h>

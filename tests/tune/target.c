@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>

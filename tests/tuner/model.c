@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <time.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/dynamic.h>
+#include <tidepool/scope.h>
 #include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 #include <tidepool/tidepool.h>
 #include <tidepool/tunable.h>
 

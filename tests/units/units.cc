@@ -43,7 +43,7 @@ static void a_scope_of_an_inline_function_is_one_site(void **)
     census after_first = count_sites();
     facts second = facts_of_second(pool);
     census after_second = count_sites();
-    assert_int_equal(first.got, 3 + 2 + 1 + 1);
+    assert_int_equal(first.got, 3 + 2 + 1);
     assert_int_equal(second.got, first.got);
     assert_int_equal(after_first.count, UNIT_SITES);
     assert_int_equal(after_second.count, UNIT_SITES);

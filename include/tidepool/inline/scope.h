@@ -11,7 +11,7 @@
 
 TIDE_BEGIN_DECLS
 
-/* Enters a TIDE_SCOPE or a TIDE_FRAME_SITE whose pool is NULL. It runs no plan. */
+/* Enters a TIDE_SCOPE whose pool is NULL. It runs no plan. */
 TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
 
 TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *site)
@@ -23,23 +23,6 @@ TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *
     tide_pool_count_use(pool, &site->number);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(scope, pool, plan, site);
-}
-
-TIDE_INLINE void tide_site_enter_frame(tide_scope *scope, tide_pool *pool, tide_site *site,
-                                       uint32_t count, const tide_type *types, const size_t *counts,
-                                       void **data)
-{
-    if (TIDE_UNLIKELY(pool == NULL)) {
-        tide_scope_without_pool(scope);
-        for (uint32_t i = 0; i < count; i++)
-            data[i] = NULL;
-        return;
-    }
-    tide_pool_count_use(pool, &site->number);
-    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
-    scope->plan = plan;
-    scope->site = site;
-    __atomic_load_n(&plan->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
 }
 
 TIDE_INLINE void tide_site_leave(tide_scope *scope)
@@ -118,20 +101,13 @@ template <tide_site *site> const site_entry site_listed<site>::entry(site);
                  "TIDE_FRAME(pool, (type, name, count), ...): 1 to 8 arrays, each in parentheses")
 #define TIDE_FRAME_AT_01 TIDE_FRAME_AT_00
 #define TIDE_FRAME_AT_10 TIDE_FRAME_AT_00
-#define TIDE_FRAME_AT_11(frame, pool, ...)                                                 \
-    TIDE_FRAME_ARRAYS(frame, __VA_ARGS__)                                                  \
-    tide_typed_scope frame __attribute__((cleanup(tide_typed_leave), unused));             \
-    tide_frame_enter(&frame, (pool), TIDE_FRAME_ARRAYS_OF(frame, __VA_ARGS__), TIDE_HERE); \
-    TIDE_FRAME_VARIABLES(frame, __VA_ARGS__)
-/* The parts of a frame: what it asks for; that as four arguments; its variables. */
-#define TIDE_FRAME_ARRAYS(frame, ...)                                                        \
+#define TIDE_FRAME_AT_11(frame, pool, ...)                                                   \
     const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, ~, __VA_ARGS__)}; \
     const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, ~, __VA_ARGS__)};    \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];
-#define TIDE_FRAME_ARRAYS_OF(frame, ...)                                            \
-    TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types), TIDE_PASTE(frame, _counts), \
-        TIDE_PASTE(frame, _data)
-#define TIDE_FRAME_VARIABLES(frame, ...) \
+    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                                 \
+    tide_typed_scope frame __attribute__((cleanup(tide_typed_leave), unused));               \
+    tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),     \
+                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);       \
     TIDE_MAP(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__) TIDE_SEMICOLON
 #define TIDE_FRAME_ID(i, x, item)    TIDE_FRAME_ID_ item
 #define TIDE_FRAME_ID_(T, name, ...) tide_type_of(T),

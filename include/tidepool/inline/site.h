@@ -11,40 +11,28 @@ TIDE_BEGIN_DECLS
 typedef struct tide_site tide_site;
 typedef struct tide_plan tide_plan;
 typedef struct tide_scope tide_scope;
-struct tide_array;
 struct tide_generic;
 
 /* What a site does. */
 typedef enum tide_kind {
-    TIDE_KIND_SCOPE = 0,    /* TIDE_SCOPE: a level opens and ends                     */
-    TIDE_KIND_FRAME = 1,    /* TIDE_FRAME_SITE: a level and all its temporaries       */
-    TIDE_KIND_ACQUIRE = 2,  /* TIDE_ACQUIRE_SITE: of a type known at run time         */
-    TIDE_KIND_ARRAY = 3,    /* TIDE_ARRAY_SITE: of a type and shape known at run time */
-    TIDE_KIND_DISPATCH = 4, /* TIDE_DISPATCH: one of a generic function's methods     */
-    TIDE_KIND_COUNT = 5
+    TIDE_KIND_SCOPE = 0,    /* TIDE_SCOPE: a level opens and ends                 */
+    TIDE_KIND_DISPATCH = 1, /* TIDE_DISPATCH: one of a generic function's methods */
+    TIDE_KIND_COUNT = 2
 } tide_kind;
 
 /* How specialised a plan is. Each plan is correct in every program; they differ only in cost. */
 typedef enum tide_tier {
-    TIDE_TIER_FULL = 0,    /* general: a scope saves every shelf the pool has      */
-    TIDE_TIER_TABLE = 1,   /* the site's own types, from a list: scopes, dispatches */
-    TIDE_TIER_COMPILED = 2 /* code made for this site                              */
+    TIDE_TIER_FULL = 0,    /* general: a scope saves every shelf the pool has */
+    TIDE_TIER_TABLE = 1,   /* the site's own types, from a list               */
+    TIDE_TIER_COMPILED = 2 /* of a scope: code made for its types             */
 } tide_tier;
 
 /* One implementation of a generic function. */
 typedef void tide_method(void *args);
 
-/* The functions that sites call, by kind. `enter` fills a scope's fields up to `saved`. For a
- * frame, the caller has set `plan` and `site`. */
+/* The functions that sites call, by kind. `enter` fills a scope's fields up to `saved`. */
 typedef void tide_enter_function(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                                  tide_site *site);
-typedef void tide_frame_function(tide_scope *scope, tide_pool *pool, uint32_t count,
-                                 const tide_type *types, const size_t *counts, void **data);
-typedef void *tide_acquire_function(tide_pool *pool, tide_type type, size_t n,
-                                    const tide_plan *plan, tide_site *site);
-typedef struct tide_array *tide_array_function(tide_pool *pool, tide_type type, int ndim,
-                                               const int64_t *shape, const tide_plan *plan,
-                                               tide_site *site);
 typedef void tide_dispatch_function(struct tide_generic *generic, tide_type type, void *args,
                                     const tide_plan *plan, tide_site *site);
 typedef void tide_leave_function(tide_scope *scope);
@@ -68,18 +56,15 @@ typedef struct tide_plan_counts {
 struct tide_plan {
     union { /* by kind; read with one relaxed atomic load */
         tide_enter_function *enter;
-        tide_frame_function *frame;
-        tide_acquire_function *acquire;
-        tide_array_function *array;
         tide_dispatch_function *dispatch;
     };
-    tide_leave_function *leave; /* of scopes and frames; read in the same way */
+    tide_leave_function *leave; /* of scopes; read in the same way */
     tide_kind kind;
     tide_tier tier;
     uint32_t type_count;
     uint32_t near[TIDE_SCOPE_SAVED]; /* the first of `shelves`, beside the pointers to code   */
     const uint32_t *shelves;         /* where their shelves lie, in bytes from the pool's start */
-    const tide_type *types;   /* a scope's: each once, ascending; others: as the guards test */
+    const tide_type *types;   /* a scope's: each once, ascending; a dispatch's: as it tests  */
     tide_plan_counts *counts; /* NULL: not counted                                           */
     const struct tide_generic *generic;       /* dispatch: the one it was made for ...      */
     tide_method **methods[TIDE_PLAN_METHODS]; /* ... where the methods of `types` stand ... */
@@ -95,7 +80,7 @@ struct tide_scope {
     uint64_t outer_saved;  /* what the level around had saved: as tide_pool.saved       */
     const tide_plan *plan; /* left by the plan it entered by                            */
     tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, unless logged */
-    tide_site *site; /* of a frame, and set by plans that observe                       */
+    tide_site *site; /* set by plans that observe                                       */
     uint64_t serial; /* of the scope's mark; scopes entered by function only            */
     size_t position; /* where the mark stands in the undo log, in bytes; likewise       */
 };

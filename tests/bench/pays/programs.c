@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <tidepool/array.h>
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 
 enum { SMALL = 64, MEDIUM = 200 };
 
@@ -122,7 +122,7 @@ static void run_megamorphic(tide_pool *pool, uint64_t uses)
     uint32_t state = 1;
     for (uint64_t i = 0; i < uses; i++) {
         TIDE_SCOPE_NAMED(pool, "megamorphic:");
-        double *a = TIDE_ACQUIRE_SITE(pool, types[next_random(&state) % 8], SMALL);
+        double *a = tide_acquire_type(pool, types[next_random(&state) % 8], SMALL);
         a[0] = 1;
         __asm__ volatile("" : : "r"(a) : "memory");
     }
@@ -201,32 +201,17 @@ static void run_threads(tide_pool *pool, uint64_t uses)
         pthread_join(crew[i].thread, NULL);
 }
 
-/* ---- arrays and frames --------------------------------------------------------------------- */
+/* ---- arrays -------------------------------------------------------------------------------- */
 
 static void run_arrays(tide_pool *pool, uint64_t uses)
 {
     for (uint64_t i = 0; i < uses; i++) {
         TIDE_SCOPE_NAMED(pool, "arrays:di");
-        tide_array *a = TIDE_ARRAY_SITE(pool, TIDE_F64, 2, ((const int64_t[]){12, 30}));
-        tide_array *b = TIDE_ARRAY_SITE(pool, TIDE_I32, 3, ((const int64_t[]){4, 9, 10}));
-        tide_array *c = TIDE_ARRAY_SITE(pool, TIDE_F64, 4, ((const int64_t[]){3, 4, 5, 6}));
+        tide_array *a = tide_array_acquire(pool, TIDE_F64, 2, ((const int64_t[]){12, 30}));
+        tide_array *b = tide_array_acquire(pool, TIDE_I32, 3, ((const int64_t[]){4, 9, 10}));
+        tide_array *c = tide_array_acquire(pool, TIDE_F64, 4, ((const int64_t[]){3, 4, 5, 6}));
         __asm__ volatile("" : : "r"(a), "r"(b), "r"(c) : "memory");
     }
-}
-
-static void frame_use(tide_pool *pool)
-{
-    TIDE_FRAME_SITE(pool, (double, a, MEDIUM), (double, b, SMALL), (int32_t, c, MEDIUM),
-                    (int32_t, d, SMALL));
-    a[0] = b[0] = 1;
-    c[0] = d[0] = 2;
-    __asm__ volatile("" : : "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-}
-
-static void run_frames(tide_pool *pool, uint64_t uses)
-{
-    for (uint64_t i = 0; i < uses; i++)
-        frame_use(pool);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
@@ -243,7 +228,6 @@ const pays_program pays_programs[] = {
     {"hot", "one site, 20 million", run_hot, 20000000},
     {"arrays", "N-D acquires", run_arrays, 3000000},
     {"tiny", "one tiny site, 10^8", run_tiny, 100000000},
-    {"frames", "frames by call, 20 million", run_frames, 20000000},
     {"phases-10ms", "phases of 700 000 scopes", run_phases_short, 42000000},
     {"phases-1s", "phases of 70 million scopes", run_phases_long, 210000000},
     {NULL, NULL, NULL, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sites-200: 200 functions, each with a scope of its own, called in turn. */
-#include <tidepool/callsite.h>
+#include <tidepool/scope.h>
 
 #include "programs.h"
 

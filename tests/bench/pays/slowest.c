@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <tidepool/callsite.h>
 #include <tidepool/learn.h>
+#include <tidepool/scope.h>
 #include <tidepool/tune.h>
 
 #include "programs.h"
