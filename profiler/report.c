@@ -131,7 +131,7 @@ tide_status tide_profile_print(FILE *out)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
     fprintf(page, "call sites that were observed:\n");
     tide_site_each(report_site, page); /* with the registry locked; `out` may be a full pipe */
-    bool whole = fclose(page) == 0;
+    bool whole = fclose(page) == 0 && text != NULL;
     if (whole)
         fwrite(text, 1, length, out);
     free(text); /* the C library's */

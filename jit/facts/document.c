@@ -33,7 +33,7 @@ tide_status tide_document_end(tide_document *document, FILE *out, const char *ca
 {
     tide_assert(document->page != NULL && out != NULL);
     uselocale(document->before);
-    bool whole = fclose(document->page) == 0;
+    bool whole = fclose(document->page) == 0 && document->text != NULL; /* it may say 0 then */
     bool written =
         !whole ||
         (fwrite(document->text, 1, document->length, out) == document->length && fflush(out) == 0);

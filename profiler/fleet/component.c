@@ -93,7 +93,7 @@ static void component_push(char **told)
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     bool good = out != NULL && component_host->write_own(out) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && good;
+    good = out != NULL && fclose(out) == 0 && text != NULL && good;
     if (!good || component_is_empty(text) || (*told != NULL && strcmp(*told, text) == 0)) {
         free(text);
         return;

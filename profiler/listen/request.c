@@ -45,7 +45,7 @@ static bool request_write(const listen_client *client, const tide_listen_order *
     FILE *out = open_memstream(&text, &length);
     if (out != NULL)
         status = write_of != NULL ? write_of(of, out) : write(out);
-    bool good = out != NULL && fclose(out) == 0;
+    bool good = out != NULL && fclose(out) == 0 && text != NULL;
     if (status != TIDE_OK || !good)
         good = listen_request_refuse(client, status != TIDE_OK ? listen_host->message()
                                                                : "no memory for the answer");

@@ -27,7 +27,7 @@ void listen_ring_hear(const tide_event *event)
     ring_line line = {.serial = event->serial}, old;
     FILE *out = open_memstream(&line.text, &line.length);
     bool good = out != NULL && host->write_event(out, event) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && good;
+    good = out != NULL && fclose(out) == 0 && line.text != NULL && good;
     if (!good) {
         free(line.text);
         return;

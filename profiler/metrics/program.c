@@ -17,7 +17,7 @@ static bool program_answer(const char *line, size_t length, tide_metrics_memory 
     FILE *out = open_memstream(&text, &bytes);
     bool good = json_is_object(facts) && out != NULL && tide_metrics_remember(memory, facts) &&
                 tide_metrics_of(out, facts, memory);
-    good = (out == NULL || fclose(out) == 0) && good;
+    good = (out == NULL || fclose(out) == 0) && text != NULL && good;
     tide_assert(!good || bytes > 0);
     if (good)
         printf("%zu\n%s", bytes, text);

@@ -37,7 +37,7 @@ static json_t *write_ask(tide_status *status)
     json_t *facts = NULL;
     FILE *document = open_memstream(&text, &bytes);
     *status = document != NULL ? tide_facts_write(document) : TIDE_ERROR_MEMORY;
-    if (document != NULL && fclose(document) != 0 && *status == TIDE_OK)
+    if (document != NULL && (fclose(document) != 0 || text == NULL) && *status == TIDE_OK)
         *status = TIDE_ERROR_MEMORY;
     if (*status == TIDE_OK && (facts = json_loadb(text, bytes, 0, NULL)) == NULL)
         *status = TIDE_ERROR_MEMORY;
@@ -78,7 +78,7 @@ tide_status tide_metrics_write(FILE *out)
     pthread_mutex_lock(&write_lock);
     tide_status status = write_metrics(page);
     pthread_mutex_unlock(&write_lock);
-    if (fclose(page) != 0 && status == TIDE_OK)
+    if ((fclose(page) != 0 || text == NULL) && status == TIDE_OK)
         status = TIDE_ERROR_MEMORY;
     if (status == TIDE_OK && (fwrite(text, 1, length, out) != length || fflush(out) != 0))
         status = TIDE_ERROR_FILE;

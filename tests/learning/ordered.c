@@ -95,7 +95,6 @@ static void a_scope_of_more_types_than_code_saves_is_not_ordered(void **state)
     (void)state;
     need_stager();
     static const tide_type types[] = {TIDE_I32, TIDE_F32, TIDE_F64, TIDE_I64, TIDE_I8, TIDE_U8};
-    set("types_max", 4);
     use u = use_of("ordered: wide", TIDE_KIND_SCOPE, learning_pool, 6, types[0], types[1], types[2],
                    types[3], types[4], types[5]);
     uint64_t ordered = learned().ordered, failed = learned().failed;

@@ -61,17 +61,6 @@ def test_sites_are_places_of_the_program(pool):
     seen[name].unpin()
 
 
-def test_many_arrays_are_told_of_with_the_programs_line(pool, capfd):
-    before = tidepool.settings["live_warn"]
-    tidepool.settings["live_warn"] = 100
-    with pool.scope() as s:
-        kept = [s.empty(1, "u2") for _ in range(200)]
-        line = next(site.line for site in tidepool.sites() if site.name == s.site)
-        del kept
-    tidepool.settings["live_warn"] = before
-    assert f"test_steer.py:{line} in test_many_arrays" in capfd.readouterr().err
-
-
 def test_settings_are_read_and_set():
     settings = tidepool.settings
     assert len(settings) == len(list(settings)) > 20
