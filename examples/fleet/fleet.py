@@ -33,12 +33,23 @@ def free_port():
         return one.getsockname()[1]
 
 
-def end(processes):
-    """Asks them to end, and waits: a worker tells the store what it has seen as it exits. Who is asked to end
-    meanwhile does so later, so that nobody is left behind."""
+@contextlib.contextmanager
+def whole():
+    """Who is asked to end meanwhile does so later: what is begun here is not left half done."""
     stopped = []
     before = {number: signal.signal(number, lambda *_: stopped.append(True)) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def end(processes):
+    """Asks them to end, and waits: a worker tells the store what it has seen as it exits. Nobody is left behind."""
+    with whole():
         for one in processes:
             one.terminate()
         for one in processes:
@@ -46,11 +57,6 @@ def end(processes):
                 one.wait(timeout=60)
             one.kill()
             one.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if stopped:
-        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
@@ -92,9 +98,13 @@ def cluster(count, store):
               "--no-dashboard", "--preload", "smoothing", "--memory-limit", "0"]
     folder = os.pathsep.join(filter(None, [str(pathlib.Path(smoothing.__file__).parent), os.environ.get("PYTHONPATH")]))
     with started(scheduler, PYTHONPATH=folder), started(*[worker] * count, PYTHONPATH=folder, TIDEPOOL_FLEET=store):
-        with Client(f"tcp://127.0.0.1:{port}", timeout=120) as client:
+        client = Client(f"tcp://127.0.0.1:{port}", timeout=120)
+        try:
             client.wait_for_workers(count, timeout=120)
             yield client
+        finally:
+            with whole():
+                client.close()
 
 
 def wait_for(condition, what):
