@@ -223,6 +223,30 @@ static void impossible_sizes_and_unknown_types_are_refused(const scene *s)
     expect_ok(tide_pool_reset(s->pool));
 }
 
+/* Types beyond those that have a bit in the pool's word: what is refused leaves nothing in the log. */
+static void refused_acquires_of_many_types_fill_no_log(void **state)
+{
+    (void)state;
+    tide_type type = TIDE_NO_TYPE;
+    tide_pool *pool = tide_pool_create(NULL);
+    for (int i = 0; i < 64; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "failure: many %d", i);
+        type = tide_type_register(name, 8, 8);
+        assert_non_null(tide_acquire_type(pool, type, 1));
+    }
+    {
+        TIDE_SCOPE(pool);
+        for (int i = 0; i < 140000; i++)
+            assert_null(tide_acquire_type(pool, type, SIZE_MAX));
+        for (int i = 0; i < 60000; i++)
+            assert_non_null(tide_acquire_type(pool, type, 1));
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, double, 4));
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void acquire_from_nothing(tide_pool *pool, void *state)
 {
     size_t *times = state;
@@ -346,6 +370,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(bad_types_are_not_registered),
     cmocka_unit_test(a_pool_is_not_destroyed_while_something_is_open),
     cmocka_unit_test(every_status_has_a_name),
+    cmocka_unit_test(refused_acquires_of_many_types_fill_no_log),
 };
 
 int main(void)

@@ -215,7 +215,7 @@ tide_status tide_background_start(void)
  * unshare refuses. Should its number be another thread's by now, the look ends all the same. */
 static void background_wait_for_kernel(pid_t task)
 {
-    enum { LOOKS = 200 };
+    enum { LOOKS = 20000 }; /* a second and more */
     static const struct timespec nap = {.tv_nsec = 50000};
     for (int i = 0; i < LOOKS && syscall(SYS_tgkill, getpid(), task, 0) == 0; i++)
         (void)nanosleep(&nap, NULL);
@@ -229,9 +229,11 @@ static bool background_end(double ms)
     tide_assert(!tide_lock_held_any());
     tide_lock_take(&background_lock);
     struct timespec until = tide_lock_time_in(ms + 1);
-    background.stopping = background.running;
-    pthread_cond_broadcast(&background_wake);
     while (background.running && waits) {
+        if (!background.stopping) { /* also one that was started while this waited */
+            background.stopping = true;
+            pthread_cond_broadcast(&background_wake);
+        }
         if (ms != 0)
             waits = tide_lock_wait_until(&background_lock, &background_wake, &until);
         else

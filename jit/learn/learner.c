@@ -181,10 +181,10 @@ static void learned_name(const tide_learned *plan, tide_spec *out)
 
 void tide_learned_spec(const tide_learned *plan, tide_spec *out)
 {
-    uint32_t count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
-    *out =
-        (tide_spec){.count = tide_setting_get(TIDE_SETTING_count_runs) != 0, .item_count = count};
-    for (uint32_t i = 0; i < count; i++) {
+    tide_assert(tide_items_fit(TIDE_KIND_SCOPE, &plan->items));
+    *out = (tide_spec){.count = tide_setting_get(TIDE_SETTING_count_runs) != 0,
+                       .item_count = plan->items.count};
+    for (uint32_t i = 0; i < out->item_count; i++) {
         out->items[i].type = plan->items.types[i];
         snprintf(out->items[i].name, sizeof out->items[i].name, "%s",
                  tide_type_name(plan->items.types[i]));

@@ -59,6 +59,8 @@ static tide_status order_code(tide_site *site)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_site_compile_now", "no memory to learn of it");
     TIDE_FORWARD(order_check_known(learner));
     tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan != NULL && !tide_items_fit(site->kind, &plan->items))
+        plan = NULL; /* what was declared comes in its place */
     if (plan != NULL && plan->state < TIDE_CODE_REQUESTED)
         plan->state = TIDE_CODE_WANTED;
     if (plan != NULL && plan->state != TIDE_CODE_REQUESTED)

@@ -96,7 +96,9 @@ static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tid
 void tide_pays_describe(const tide_learned *plan, tide_site_information *out)
 {
     for (int tier = TIDE_TIER_FULL; tier <= TIDE_TIER_COMPILED; tier++) {
-        if (tier == TIDE_TIER_COMPILED && out->kind != TIDE_KIND_SCOPE)
+        bool made =
+            plan != NULL ? tide_items_fit(out->kind, &plan->items) : out->kind == TIDE_KIND_SCOPE;
+        if (tier == TIDE_TIER_COMPILED && !made)
             continue;
         tide_site_rival use = pays_use_by(plan, out->kind, (tide_tier)tier);
         if (use.tier == out->tier) {
@@ -146,6 +148,8 @@ void tide_pays_count(tide_learner *learner)
 double tide_pays_lost(const tide_learned *plan)
 {
     tide_assert(plan->uses_without >= 0);
+    if (!tide_items_fit(plan->code.kind, &plan->items))
+        return 0; /* there is no code that could be missed */
     return plan->uses_without * pays_gain_of(plan);
 }
 

@@ -156,6 +156,20 @@ static int stager_start_in(const char *program, const char *directory)
     return tide_process_start(&stager_child, program, directory, environment);
 }
 
+/* Is it the program that a start failed for? Else another start may go well. */
+static tide_stager_result stager_result_of_start(int number)
+{
+    switch (number) {
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ETXTBSY: return TIDE_STAGER_SHORT; /* the last: it is being installed anew */
+    default: return TIDE_STAGER_MISSING;
+    }
+}
+
 /* The directory comes last: without a stager the program has no use for it. */
 static tide_stager_result stager_start(char *error, size_t room)
 {
@@ -174,7 +188,7 @@ static tide_stager_result stager_start(char *error, size_t room)
     if (failed != 0) {
         snprintf(error, room, "the stager cannot be started: %.120s: %s", program,
                  strerror(failed));
-        return TIDE_STAGER_SHORT;
+        return stager_result_of_start(failed);
     }
     stager_started++;
     tide_assert(stager_child.pid > 1);

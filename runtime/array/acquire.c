@@ -20,7 +20,7 @@ TIDE_INLINE void *acquire_change(tide_pool *pool, tide_type type, size_t n, tide
     if (slot == NULL)
         return NULL;
     void *data = tide_row_take(pool, row, slot, n, place);
-    tide_assert(data != NULL && (row->shelf->bit == 0 || tide_log_saved(pool, row->shelf)));
+    tide_assert(data != NULL && tide_log_saved(pool, row->shelf));
     return data;
 }
 

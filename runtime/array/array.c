@@ -161,7 +161,7 @@ static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order orde
     tide_slot *slot = tide_row_fit(pool, row, length, place, call);
     if (slot == NULL)
         return NULL;
-    tide_assert(slot == row->shelf->next);
+    tide_assert(slot == row->shelf->next && tide_log_saved(pool, row->shelf));
     tide_header *header = array_header_of(pool, slot, row->type, ndim);
     if (header == NULL) {
         tide_pool_worked(pool->core);
@@ -189,7 +189,7 @@ static tide_array *array_take_ready(tide_pool *pool, tide_type type, tide_order 
         tide_shape_length(ndim, shape, &length, call) != TIDE_OK || length >= slot->limit ||
         !tide_log_touch(pool, shelf, call))
         return NULL;
-    tide_assert(!pool->core->careful && shelf->next == slot);
+    tide_assert(!pool->core->careful && shelf->next == slot && tide_log_saved(pool, shelf));
     shelf->next = slot + 1;
     array_describe(header, slot, order, shape, length);
     return &header->array;

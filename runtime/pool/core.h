@@ -60,6 +60,7 @@ typedef struct tide_row {
     uint32_t records_room;
     tide_type type;
     size_t watched_live; /* most bytes that were asked for at once in watched slots: row.c */
+    uint64_t saved_at;   /* of a type without a bit: tag of the level that last saved the shelf */
 } tide_row;
 
 /* Another thread may walk the rows of a pool with the registry locked (runtime/inspect/pools.c).
@@ -102,6 +103,7 @@ typedef struct tide_foreign {
  * `more` of an entry mean what its kind says; restoring the shelf itself is harmless. */
 typedef enum tide_undo_kind {
     TIDE_UNDO_MARK,     /* `next` is its serial, `more` the tag it stands in. Undone: nothing    */
+    TIDE_UNDO_SAVED_AT, /* `next` is a row without a bit, `more` its saved_at                    */
     TIDE_UNDO_REQUEST,  /* requests that wait for the root: the log is closed again              */
     TIDE_UNDO_EXCHANGE, /* two slots change places again                                         */
     TIDE_UNDO_IMPORT,   /* a foreign tensor is given back                                        */

@@ -136,6 +136,8 @@ bool tide_pool_invariants_hold(const tide_pool *pool)
         const tide_row *row = pool->core->rows.used[i];
         if (!invariants_check_row(pool, row, &bytes))
             return false;
+        HOLDS(row->saved_at == 0 || row->shelf->bit == 0, "%s has a bit and a tag",
+              tide_type_facts_of(row->type)->name);
     }
     HOLDS(bytes == pool->core->memory.bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
           pool->core->memory.bytes_held);

@@ -29,11 +29,33 @@ void tide_log_refuse(const tide_pool *pool, const char *call)
 bool tide_log_saved(const tide_pool *pool, const tide_shelf *shelf)
 {
     tide_assert(shelf->next != NULL);
-    return (pool->saved & shelf->bit) != 0 || tide_at_root(pool);
+    return (pool->saved & shelf->bit) != 0 || tide_at_root(pool) ||
+           (shelf->bit == 0 && tide_row_of(pool, shelf)->saved_at == pool->tag);
 }
 
-/* The root need not save anything: nothing is older than it. A type without a bit is saved anew by each
- * acquire: one entry for each array that is live below the root, taken back with it. */
+/* A type without a bit remembers the level that saved it in its row. */
+static bool log_touch_without_bit(tide_pool *pool, tide_shelf *shelf, const char *call)
+{
+    tide_row *row = tide_row_of(pool, shelf);
+    tide_assert(shelf->bit == 0 && row->saved_at != pool->tag);
+    if (!tide_log_room(pool, 2, call))
+        return false;
+    tide_log_push(pool, shelf, shelf->next, 0);
+    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_SAVED_AT], (tide_slot *)(void *)row,
+                  row->saved_at);
+    row->saved_at = pool->tag;
+    return true;
+}
+
+static void log_touch_undo(tide_pool *pool, const tide_entry *entry)
+{
+    tide_row *row = (tide_row *)(void *)entry->next;
+    tide_assert(row->shelf != NULL && row->shelf->bit == 0 && tide_row_of(pool, row->shelf) == row);
+    (void)pool;
+    row->saved_at = entry->more;
+}
+
+/* The root need not save anything: nothing is older than it. */
 bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
 {
     tide_assert(tide_shelf_real(pool, shelf));
@@ -41,6 +63,8 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
         pool->saved |= shelf->bit;
         return true;
     }
+    if (shelf->bit == 0)
+        return log_touch_without_bit(pool, shelf, call);
     if (!tide_log_room(pool, 1, call))
         return false;
     tide_log_push(pool, shelf, shelf->next, 0);
@@ -152,9 +176,8 @@ static void level_undo_above(tide_pool *pool, const tide_entry *entry)
 }
 
 static void (*const level_undo_of[TIDE_UNDO_COUNT])(tide_pool *, const tide_entry *) = {
-    [TIDE_UNDO_REQUEST] = tide_request_undo,
-    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
-    [TIDE_UNDO_IMPORT] = level_undo_above,
+    [TIDE_UNDO_SAVED_AT] = log_touch_undo,         [TIDE_UNDO_REQUEST] = tide_request_undo,
+    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo, [TIDE_UNDO_IMPORT] = level_undo_above,
     [TIDE_UNDO_STREAM] = tide_streams_undo,
 };
 

@@ -39,9 +39,11 @@ size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t b
     }
     for (tide_type type = 1; type <= tide_type_count() && gone < bytes; type++) {
         tide_row *of = &core->rows.by_type[type];
-        if (of->shelf == NULL || of->device != core->device)
+        const tide_shelf *shelf =
+            __atomic_load_n(&of->shelf, __ATOMIC_ACQUIRE); /* tide_row_ready */
+        if (shelf == NULL || of->device != core->device)
             continue;
-        for (tide_slot *other = of->slots + of->count; gone < bytes && other-- > of->shelf->next;)
+        for (tide_slot *other = of->slots + of->count; gone < bytes && other-- > shelf->next;)
             if (other->data != NULL) {
                 gone += press_slot(pool, of, other);
                 slots++;

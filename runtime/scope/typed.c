@@ -29,7 +29,7 @@ tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const ti
     tide_assert(tide_log_has(pool, pool->log_top));
     for (uint32_t i = 0; i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
-        if (shelf->next != NULL && pool->log_top != pool->core->log.end)
+        if (shelf->next != NULL && pool->core->log.end - pool->log_top > (shelf->bit == 0))
             tide_log_touch(pool, shelf, "TIDE_SCOPE_TYPES");
     }
     tide_assert(pool->tag == scope.tag && scope.base == NULL);
@@ -95,8 +95,8 @@ static bool typed_loop_only_touched(const tide_loop *loop)
     tide_assert(loop->base <= pool->log_top);
     const tide_shelf *request = &pool->core->log.undo[TIDE_UNDO_REQUEST]; /* may stay, too */
     for (const tide_entry *entry = loop->base; entry != pool->log_top; entry++)
-        if (tide_shelf_real(pool, entry->shelf) ? entry->shelf->bit == 0 : entry->shelf != request)
-            return false; /* a shelf without a bit may stand there twice */
+        if (!tide_shelf_real(pool, entry->shelf) && entry->shelf != request)
+            return false;
     return true;
 }
 

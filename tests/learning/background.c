@@ -188,6 +188,38 @@ static void whoever_forks_is_alone(void **state)
     expect_ok(tide_background_stop());
 }
 
+static bool ordering; /* atomic */
+
+static void *order_on(void *site)
+{
+    while (__atomic_load_n(&ordering, __ATOMIC_RELAXED)) {
+        (void)tide_site_compile_now(site);
+        usleep(20);
+    }
+    return NULL;
+}
+
+/* Another thread wants the thread back while this one waits for its end. */
+static void a_fork_ends_a_thread_that_others_start(void **state)
+{
+    (void)state;
+    pthread_t other;
+    use u = use_of("background: ordered on", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    set("background", 1);
+    expect_ok(tide_site_declare(u.site, u.types, 1));
+    __atomic_store_n(&ordering, true, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_create(&other, NULL, order_on, u.site), 0);
+    for (unsigned times = 0; times < scaled(200, 20); times++) {
+        pid_t child = fork_child(100);
+        if (child == 0)
+            _exit(0);
+        expect_child_ends_well(child);
+    }
+    __atomic_store_n(&ordering, false, __ATOMIC_RELAXED);
+    pthread_join(other, NULL);
+    expect_ok(tide_background_stop());
+}
+
 /* ---- the same as by hand ----------------------------------------------------------------- */
 
 enum { PROGRAM = 7 };
@@ -443,6 +475,7 @@ int main(int argc, char **argv)
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
         LEARNING_TEST(it_ends_when_nothing_happens_and_comes_back_by_itself),
         LEARNING_TEST(whoever_forks_is_alone),
+        LEARNING_TEST(a_fork_ends_a_thread_that_others_start),
         LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
         LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),
         LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program says of frames and acquires before they are used; code that it orders
+/* What the program says of scopes before they are used; code that it orders
  * though it does not pay. */
 #define _GNU_SOURCE
 #include "learning.h"
@@ -112,6 +112,28 @@ static void a_scope_of_more_types_than_code_saves_is_not_ordered(void **state)
     expect_code_for(u.site, types, 4);
 }
 
+/* What was learned before is not ordered in place of what was declared since, and comes back without code. */
+static void an_order_is_not_for_a_plan_without_code(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F32, TIDE_F64, TIDE_I64, TIDE_I8, TIDE_U8};
+    use u = use_of("ordered: replaced", TIDE_KIND_SCOPE, learning_pool, 6, types[0], types[1],
+                   types[2], types[3], types[4], types[5]);
+    learn_windows(&u, 2);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
+    for (uint32_t i = 0; i < info_of(u.site).rival_count; i++)
+        assert_int_not_equal(info_of(u.site).rivals[i].tier, TIDE_TIER_COMPILED);
+    expect_ok(tide_site_declare(u.site, types, 1));
+    expect_ok(tide_site_compile_now(u.site));
+    settle();
+    expect_code_for(u.site, types, 1);
+    expect_ok(tide_site_declare(u.site, types, 6));
+    learn_windows(&u, 3);
+    settle();
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
+}
+
 /* ---- ordered ----------------------------------------------------------------------------- */
 
 static void ordered_code_need_not_pay(void **state)
@@ -215,6 +237,7 @@ int main(void)
         LEARNING_TEST(a_wrong_declaration_is_refused),
         LEARNING_TEST(a_scope_declared_without_types_gets_no_code),
         LEARNING_TEST(a_scope_of_more_types_than_code_saves_is_not_ordered),
+        LEARNING_TEST(an_order_is_not_for_a_plan_without_code),
         LEARNING_TEST(ordered_code_need_not_pay),
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),

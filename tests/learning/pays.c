@@ -42,7 +42,6 @@ static void a_site_that_is_seldom_used_is_never_compiled(void **state)
     uint64_t ordered = learned().ordered;
     for (int i = 0; i < 20; i++)
         window_and(&u, 100);
-    assert_int_equal(tide_site_uses(u.site), 20 * (WINDOW + 100));
     assert_int_equal(info_of(u.site).uses, 20 * (WINDOW + 100));
     assert_int_equal(learned().ordered, ordered);
     assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
