@@ -9,7 +9,7 @@
  *   key 17 300 300 1                          the same of a key, in place of a type: of dispatches
  *                                             by keys only
  *   pattern 300 1                             of the last site: uses, words (a type by its
- *                                             number); of scopes, frames and arrays only
+ *                                             number); of scopes only
  *   knob 32 "tile" "work.c"                   a tunable's value, name, file
  *   tuned 7 1 "product" "work.c"              of variants: key, 0 measured, 1 settled, 2 pinned;
  *                                             name, file

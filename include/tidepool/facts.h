@@ -55,7 +55,8 @@ typedef struct tide_buffers_information {
 } tide_buffers_information;
 
 /* The same for every instance of buffers; the statistics of each are of one moment
- * (tide_buffers_stats). The function destroys no buffers. Not from a hook of buffers. Any thread. */
+ * (tide_buffers_stats). The function destroys no buffers, and waits for nothing that another thread
+ * holds while it destroys buffers. Not from a hook of buffers. Any thread. */
 TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_information *buffers,
                                                      void *user),
                                        void *user);

@@ -12,9 +12,11 @@
  * A background thread does the rounds. It decides and talks to the stager, and calls neither the
  * program nor a driver. It starts, inside a use that takes some 40 microseconds more, when a site has
  * been used often enough; it ends when nothing was going on for two seconds, or before a fork, and
- * comes back by itself. (While it is there it keeps a process whose main thread has ended by
- * pthread_exit, with all signals blocked.) Where no use may be late call tide_background_start first; to do the rounds by
- * hand set `background` to 0 and call tide_step. `exit` waits two seconds at most for the thread.
+ * comes back by itself. It does not end for want of work while the setting auto_trim is on, while
+ * cached buffers age, and after tide_background_start. (While it is there it keeps a process whose main
+ * thread has ended by pthread_exit, with all signals blocked.) Where no use may be late call
+ * tide_background_start first; to do the rounds by hand set `background` to 0 and call tide_step.
+ * `exit` waits two seconds at most for the thread.
  *
  * In the child of a fork nothing is learned, unless its parent had not used the library. The types of
  * a scope are put in force without a round, by the thread that uses it: when its window is full, and

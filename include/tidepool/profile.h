@@ -15,10 +15,10 @@ enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS =
 
 /* What the observed uses of one site did with one type. */
 typedef struct tide_profile_type {
-    tide_type type;     /* of a dispatch by keys: TIDE_KEY_FIRST and the key        */
-    uint32_t slots_max; /* most slots that one scope took; 1 for other kinds of site */
-    uint64_t scopes;    /* uses that touched the type                                */
-    uint64_t slots;     /* slots that all these uses took together                   */
+    tide_type type;     /* of a dispatch by keys: TIDE_KEY_FIRST and the key     */
+    uint32_t slots_max; /* most slots that one scope took; 1 for dispatches      */
+    uint64_t scopes;    /* uses that touched the type                            */
+    uint64_t slots;     /* slots that all these uses took together               */
 } tide_profile_type;
 
 /* A pattern, which may recur from use to use: of a scope the set of types that it touched, ascending; of a

@@ -67,8 +67,8 @@ typedef struct tide_learned {
     tide_learner *learner;
     uint32_t *shelves; /* where those of `items` lie; they stand behind these */
 
-    tide_plan table; /* the types by table                           */
-    tide_plan code;  /* compiled; general until its code is loaded */
+    tide_plan table; /* the types by table                            */
+    tide_plan code;  /* compiled; until its code is loaded, the table */
     tide_plan_counts table_counts, code_counts;
 
     tide_code_state state;
@@ -145,8 +145,7 @@ uint64_t tide_learned_form(const tide_learned *plan);
 /* The spec of a plan. */
 void tide_learned_spec(const tide_learned *plan, tide_spec *out);
 
-/* Gives a plan its loaded code. Before that, the plan's pointers
- * lead to the general path. */
+/* Gives a plan its loaded code. Before that, the plan's pointers lead to the table. */
 void tide_learned_load(tide_learned *plan, void *enter, void *leave);
 
 /* The ring's hooks (runtime/base/ring.h). */

@@ -20,7 +20,7 @@ void tide_misses_listen(tide_learner *learner);
 
 /* What the thread that uses a scope's site decides itself, at once, in cold code: when the site's
  * window is full, and when scopes acquire what the plan in force did not save. Sending plans to the
- * stager, telling events, and the sites of other kinds are left to the rounds.
+ * stager, telling events, and the misses of dispatches are left to the rounds.
  *
  * A change to types that were in force before costs a few uses: the first `misses` unforeseen ones,
  * the last of which finds the plan of exactly its types. If there is none, a short window shows

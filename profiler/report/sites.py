@@ -103,7 +103,7 @@ REASONS = {  # by their code: why, what to do, what to do in Python where that i
                     "Split it by type: one site in each branch; where the order of values is free, sort them by type.",
                     SPLIT_NAMES),
     "others": ("takes more different types than a profile has room for",
-               "Split it by type or shape, so that each site sees a few.", SPLIT_NAMES),
+               "Split it by type, so that each site sees a few.", SPLIT_NAMES),
     "many_types": ("takes more types than compiled code saves",
                    "Open an inner scope for a part of the work, or declare the types that matter.",
                    "Open an inner scope for a part of the work."),

@@ -95,7 +95,7 @@ void tide_uses_give_number(uint32_t number)
     core_counts.taken[number] = false;
 }
 
-/* The owner stores with plain stores: as in runtime/inspect/pools.c the word is sampled. */
+/* The owner stores with plain stores: as in runtime/inspect/stats.c the word is sampled. */
 __attribute__((no_sanitize("thread"))) static uint64_t core_sample_uses(const tide_pool *pool,
                                                                         uint32_t number)
 {

@@ -154,7 +154,7 @@ static void it_ends_when_nothing_happens_and_comes_back_by_itself(void **state)
     expect_types(u.site, 1, TIDE_I32);
 }
 
-/* The system lets go of a thread after pthread_join has returned. */
+/* The system lets go of a thread after the thread has said that it ends. */
 static void expect_alone(void)
 {
     assert_false(tide_background_running());

@@ -72,7 +72,7 @@ static bool target_runs_code(void)
         abort();
     memcpy(&code, &target_site->plan->enter, sizeof code);
     if (dladdr(code, &info) == 0 || info.dli_sname == NULL ||
-        strncmp(info.dli_sname, "tide_scope_f64_", 15) != 0) /* by kind and types */
+        strncmp(info.dli_sname, "tide_scope_f64_", 15) != 0) /* by its types */
         return false;
     target_code = code;
     return true;

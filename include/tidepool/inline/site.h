@@ -52,7 +52,7 @@ typedef struct tide_plan_counts {
 } tide_plan_counts;
 
 /* What a site runs. After it is published, only its two pointers to code change, once: from the
- * general path to compiled code. Each can end what the other began. */
+ * table to compiled code. Each can end what the other began. */
 struct tide_plan {
     union { /* by kind; read with one relaxed atomic load */
         tide_enter_function *enter;

@@ -373,7 +373,7 @@ static TIDE_COLD uint32_t depot_fail(tide_buffers *buffers, const tide_want *wan
     return TIDE_NO_RECORD;
 }
 
-/* A record. All are taken, or no more can be written to: what is only cached gives its own back.
+/* A record. If all are taken, what is only cached gives its own back.
  * TIDE_NO_RECORD with a message: there is none. Mutex not held. */
 static uint32_t depot_take_record(tide_buffers *buffers, const tide_want *want)
 {
