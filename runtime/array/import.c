@@ -95,9 +95,9 @@ static tide_array *import_describe(tide_header *loose, const tide_dl_tensor *ten
     return &loose->array;
 }
 
-/* Room for the header's touch (one entry, whether its type has a bit or not), for the entry that gives
- * the tensor back, and for one to spare. What its producer queued is before the pool's stream; now
- * declared ones come after that, too. */
+/* Room for the header's touch (two entries if its type has no bit), and for the entry that gives the
+ * tensor back. What its producer queued is before the pool's stream; now declared ones come after
+ * that, too. */
 tide_array *tide_import_take(tide_pool *pool, tide_dl_managed *managed, tide_type type,
                              size_t length, tide_status checked, const char *call, TIDE_PLACE)
 {
