@@ -228,6 +228,26 @@ static void pressure_that_cannot_be_read_says_nothing(void **state)
     assert_int_equal(limits().hard_bytes, 90000000);
 }
 
+/* As in a process whose descriptors are all in use, or that has changed its root: to a folder without
+ * /proc, or with it alone. */
+static void what_cannot_be_read_changes_nothing(void **state)
+{
+    static const file files[] = {
+        {"/sys/fs/cgroup/memory.max", "90000000\n"},
+        {"/proc/self/cgroup", "0::/\n"},
+        {"/sys/fs/cgroup/memory.max/x", ""}}; /* a folder: opened, not read */
+    write_file("/proc/self/cgroup", "0::/\n");
+    write_file("/sys/fs/cgroup/memory.max", "80000000\n");
+    look();
+    for (int i = 0; i < 3; i++) {
+        if (i < 2)
+            (void)set_up(state);
+        write_file(files[i].path, files[i].text);
+        look();
+        assert_int_equal(limits().hard_bytes, 80000000);
+    }
+}
+
 /* ---- pressure ---- */
 
 static tide_buffers *cache_something(tide_pool *pool)
@@ -280,6 +300,7 @@ static const struct CMUnitTest tests[] = {
                                     set_up, tear_down),
     cmocka_unit_test_setup_teardown(beyond_high_the_own_pool_goes_first, set_up, tear_down),
     cmocka_unit_test_setup_teardown(pressure_that_cannot_be_read_says_nothing, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_cannot_be_read_changes_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(under_pressure_steps_give_back_what_nobody_uses, set_up,
                                     tear_down),
     cmocka_unit_test_setup_teardown(locked_down_no_file_is_read, set_up, tear_down),

@@ -22,14 +22,16 @@
 
 const char *_Atomic tide_cgroup_root = "";
 
-/* The beginning of a file, as a text. False: it cannot be read. */
+/* The beginning of a file, as a text. False: it cannot be read; errno says why. */
 static bool cgroup_text(const char *folder, const char *name, char *text, size_t room)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s%s/%s", tide_cgroup_root, folder, name);
     tide_assert(room > 0);
-    if (length < 0 || (size_t)length >= sizeof path)
+    if (length < 0 || (size_t)length >= sizeof path) {
+        errno = ENAMETOOLONG;
         return false;
+    }
     int from = open(path, O_RDONLY | O_CLOEXEC);
     if (from < 0)
         return false;
@@ -43,20 +45,30 @@ static bool cgroup_text(const char *folder, const char *name, char *text, size_t
 }
 
 /* Lowers the limit to what the file says: nothing by "max", or by version 1's number that is as good
- * as none. */
-static void cgroup_lower(size_t *limit, const char *folder, const char *name)
+ * as none. False: there may be such a file, and it cannot be read. */
+static bool cgroup_lower(size_t *limit, const char *folder, const char *name)
 {
     char text[32], *end;
     if (!cgroup_text(folder, name, text, sizeof text))
-        return;
+        return errno == ENOENT || errno == ENOTDIR || errno == EACCES;
     unsigned long long bytes = strtoull(text, &end, 10);
     if (end != text && bytes < SIZE_MAX / 4 && bytes < *limit)
         *limit = (size_t)bytes;
+    return true;
+}
+
+/* A program that was shut in below a folder of its own (chroot) may have /proc and not this. */
+static bool cgroup_is_mounted(void)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/sys/fs/cgroup", tide_cgroup_root);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
 typedef struct look {
     tide_cgroup *out;
-    bool told; /* pressure is */
+    bool known; /* each limit that there may be */
+    bool told;  /* pressure is */
 } look;
 
 /* "some avg10=12.34 avg60=…". Whole percents: what stands behind the point has no locale here. */
@@ -79,9 +91,10 @@ static void cgroup_walk(const char *mount, const char *path, bool first, look *a
         return;
     for (char *end = folder + length; end != NULL; end = strrchr(folder + strlen(mount), '/')) {
         *end = '\0';
-        cgroup_lower(&at->out->max, folder, first ? "memory.limit_in_bytes" : "memory.max");
+        at->known &=
+            cgroup_lower(&at->out->max, folder, first ? "memory.limit_in_bytes" : "memory.max");
         if (!first)
-            cgroup_lower(&at->out->high, folder, "memory.high");
+            at->known &= cgroup_lower(&at->out->high, folder, "memory.high");
         if (!first && !at->told)
             at->told = cgroup_stalled(folder, "memory.pressure", &at->out->stalled);
     }
@@ -116,18 +129,21 @@ static void cgroup_line(char *line, look *at)
     }
 }
 
-void tide_cgroup_read(tide_cgroup *out)
+bool tide_cgroup_read(tide_cgroup *out)
 {
     enum { LINES = 8192 };
     char text[LINES], *rest = NULL;
     int error = errno;
-    look at = {.out = out};
+    look at = {.out = out, .known = cgroup_is_mounted()};
     *out = (tide_cgroup){.max = SIZE_MAX, .high = SIZE_MAX};
-    if (!cgroup_text("/proc/self", "cgroup", text, sizeof text))
+    if (!cgroup_text("/proc/self", "cgroup", text, sizeof text)) {
+        at.known = false;
         text[0] = '\0';
+    }
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         cgroup_line(line, &at);
     if (!at.told)
         (void)cgroup_stalled("/proc/pressure", "memory", &out->stalled);
     errno = error;
+    return at.known;
 }

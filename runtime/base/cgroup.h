@@ -3,6 +3,7 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_CGROUP_H
 #define TIDEPOOL_RUNTIME_BASE_CGROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct tide_cgroup {
@@ -12,8 +13,8 @@ typedef struct tide_cgroup {
                          waited for memory; of the machine, where the group does not say */
 } tide_cgroup;
 
-/* Reads files of /proc and /sys/fs/cgroup, where the groups are usually mounted. What cannot be
- * read says nothing. errno stays. */
-void tide_cgroup_read(tide_cgroup *out);
+/* Reads files of /proc and /sys/fs/cgroup, where the groups are usually mounted. Without them there
+ * is no limit. False: a limit could not be read (no descriptor is free; another root). errno stays. */
+bool tide_cgroup_read(tide_cgroup *out);
 
 #endif

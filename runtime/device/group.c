@@ -22,9 +22,11 @@ static bool group_is_asked(void)
 static bool group_read(void)
 {
     tide_cgroup found;
-    tide_cgroup_read(&found);
-    __atomic_store_n(&group_found_max, found.max, __ATOMIC_RELAXED);
-    __atomic_store_n(&group_found_high, found.high, __ATOMIC_RELAXED);
+    bool known = tide_cgroup_read(&found);
+    if (known || __atomic_load_n(&group_found_max, __ATOMIC_RELAXED) == 0) {
+        __atomic_store_n(&group_found_max, found.max, __ATOMIC_RELAXED);
+        __atomic_store_n(&group_found_high, found.high, __ATOMIC_RELAXED);
+    }
     __atomic_store_n(&group_taken, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&group_rounds, 0, __ATOMIC_RELAXED);
     return found.stalled >= tide_constant_get(TIDE_CONSTANT_pressure);
