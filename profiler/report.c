@@ -11,6 +11,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 #include "runtime/scope/site.h"
 
@@ -126,12 +127,12 @@ tide_status tide_profile_print(FILE *out)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_print", "the file is NULL");
     char *text = NULL;
     size_t length = 0;
-    FILE *page = tide_os_faulted(1) ? NULL : open_memstream(&text, &length);
+    FILE *page = tide_os_faulted(1) ? NULL : tide_memory_stream_open(&text, &length);
     if (page == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
     fprintf(page, "call sites that were observed:\n");
     tide_site_each(report_site, page); /* with the registry locked; `out` may be a full pipe */
-    bool whole = fclose(page) == 0 && text != NULL;
+    bool whole = tide_memory_stream_close(page, &text);
     if (whole)
         fwrite(text, 1, length, out);
     free(text); /* the C library's */

@@ -9,12 +9,14 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 
 bool tide_document_begin(tide_document *document)
 {
     *document = (tide_document){0};
-    document->page = tide_os_faulted(1) ? NULL : open_memstream(&document->text, &document->length);
+    document->page =
+        tide_os_faulted(1) ? NULL : tide_memory_stream_open(&document->text, &document->length);
     if (document->page == NULL)
         return false;
     document->before = uselocale(newlocale(LC_ALL_MASK, "C", NULL)); /* which allocates nothing */
@@ -33,7 +35,7 @@ tide_status tide_document_end(tide_document *document, FILE *out, const char *ca
 {
     tide_assert(document->page != NULL && out != NULL);
     uselocale(document->before);
-    bool whole = fclose(document->page) == 0 && document->text != NULL; /* it may say 0 then */
+    bool whole = tide_memory_stream_close(document->page, &document->text);
     bool written =
         !whole ||
         (fwrite(document->text, 1, document->length, out) == document->length && fflush(out) == 0);

@@ -17,6 +17,7 @@
 #include "jit/tune/fleet.h"
 #include "profiler/fleet/store.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 enum {
     START_MS = 100,
@@ -91,9 +92,9 @@ static void component_push(char **told)
 {
     char error[FLEET_ERROR_MAX], *text = NULL;
     size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    FILE *out = tide_memory_stream_open(&text, &length);
     bool good = out != NULL && component_host->write_own(out) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && text != NULL && good;
+    good = tide_memory_stream_close(out, &text) && good;
     if (!good || component_is_empty(text) || (*told != NULL && strcmp(*told, text) == 0)) {
         free(text);
         return;

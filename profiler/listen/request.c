@@ -10,6 +10,7 @@
 
 #include "profiler/listen/server.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 /* Takes the reference. */
 static bool request_reply(const listen_client *client, json_t *answer)
@@ -42,10 +43,10 @@ static bool request_write(const listen_client *client, const tide_listen_order *
     char *text = NULL;
     size_t length = 0;
     tide_status status = TIDE_OK;
-    FILE *out = open_memstream(&text, &length);
+    FILE *out = tide_memory_stream_open(&text, &length);
     if (out != NULL)
         status = write_of != NULL ? write_of(of, out) : write(out);
-    bool good = out != NULL && fclose(out) == 0 && text != NULL;
+    bool good = tide_memory_stream_close(out, &text);
     if (status != TIDE_OK || !good)
         good = listen_request_refuse(client, status != TIDE_OK ? listen_host->message()
                                                                : "no memory for the answer");

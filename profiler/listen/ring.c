@@ -9,6 +9,7 @@
 
 #include "profiler/listen/server.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 typedef struct ring_line {
     uint64_t serial;
@@ -25,9 +26,9 @@ void listen_ring_hear(const tide_event *event)
 {
     const tide_listen_host *host = __atomic_load_n(&listen_host, __ATOMIC_ACQUIRE);
     ring_line line = {.serial = event->serial}, old;
-    FILE *out = open_memstream(&line.text, &line.length);
+    FILE *out = tide_memory_stream_open(&line.text, &line.length);
     bool good = out != NULL && host->write_event(out, event) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && line.text != NULL && good;
+    good = tide_memory_stream_close(out, &line.text) && good;
     if (!good) {
         free(line.text);
         return;

@@ -11,6 +11,7 @@
 
 #include "profiler/metrics/metrics.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 /* One process, one memory of what is gone, and one writer at a time: an older document that is
  * remembered last would bring back what is gone. */
@@ -35,9 +36,9 @@ static json_t *write_ask(tide_status *status)
     char *text = NULL;
     size_t bytes = 0;
     json_t *facts = NULL;
-    FILE *document = open_memstream(&text, &bytes);
+    FILE *document = tide_memory_stream_open(&text, &bytes);
     *status = document != NULL ? tide_facts_write(document) : TIDE_ERROR_MEMORY;
-    if (document != NULL && (fclose(document) != 0 || text == NULL) && *status == TIDE_OK)
+    if (!tide_memory_stream_close(document, &text) && *status == TIDE_OK)
         *status = TIDE_ERROR_MEMORY;
     if (*status == TIDE_OK && (facts = json_loadb(text, bytes, 0, NULL)) == NULL)
         *status = TIDE_ERROR_MEMORY;
@@ -72,13 +73,13 @@ tide_status tide_metrics_write(FILE *out)
     if (out == NULL)
         return TIDE_ERROR_ARGUMENT;
     pthread_once(&once, write_prepare);
-    FILE *page = open_memstream(&text, &length);
+    FILE *page = tide_memory_stream_open(&text, &length);
     if (page == NULL)
         return TIDE_ERROR_MEMORY;
     pthread_mutex_lock(&write_lock);
     tide_status status = write_metrics(page);
     pthread_mutex_unlock(&write_lock);
-    if ((fclose(page) != 0 || text == NULL) && status == TIDE_OK)
+    if (!tide_memory_stream_close(page, &text) && status == TIDE_OK)
         status = TIDE_ERROR_MEMORY;
     if (status == TIDE_OK && (fwrite(text, 1, length, out) != length || fflush(out) != 0))
         status = TIDE_ERROR_FILE;
