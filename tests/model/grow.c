@@ -48,7 +48,7 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
 {
     struct oracle *oracle = &machine->oracle;
     struct place *place = &oracle->rows[live->type].places[live->place];
-    bool moved = data != place->data;
+    bool moved = data != place->data, was_guarded = place->guarded;
     oracle_pressed(oracle, MODEL_TYPES);
     if (moved && !place->guarded && place->room >= bytes)
         oracle_wrong(oracle, "%s moved to grow to %zu bytes and has room for %zu",
@@ -61,6 +61,8 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
     oracle->releases += moved;
     if (moved || bytes > place->room)
         place->room = bytes;
+    if (was_guarded && !place->guarded) /* there was none to be had: it got what a guard takes */
+        place->room = oracle_sees_bytes(oracle, live->type, live->place);
     if (bytes > place->peak)
         place->peak = bytes;
     place->stained = moved ? 0 : place->stained;
