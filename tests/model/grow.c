@@ -44,8 +44,9 @@ static void judge_refusal(struct machine *machine, const struct place *place, si
 
 /* A guarded array always moves; another one only if its memory is not known to be large enough. */
 static void judge_place(struct machine *machine, const struct live *live, unsigned char *data,
-                        size_t bytes)
+                        size_t n)
 {
+    const size_t bytes = model_bytes(live->type, n);
     struct oracle *oracle = &machine->oracle;
     struct place *place = &oracle->rows[live->type].places[live->place];
     bool moved = data != place->data, was_guarded = place->guarded;
@@ -63,8 +64,8 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
         place->room = bytes;
     if (was_guarded && !place->guarded) /* there was none to be had: it got what a guard takes */
         place->room = oracle_sees_bytes(oracle, live->type, live->place);
-    if (bytes > place->peak)
-        place->peak = bytes;
+    if (n > place->peak)
+        place->peak = n;
     place->stained = moved ? 0 : place->stained;
     place->bytes = bytes;
     oracle_check_apart(oracle, live);
@@ -85,7 +86,7 @@ static void grow_raw(struct machine *machine, const struct operation *op, const 
     if (data == NULL)
         judge_refusal(machine, place, bytes, TIDE_OK);
     else
-        judge_place(machine, live, data, bytes);
+        judge_place(machine, live, data, n);
 }
 
 /* Along the slowest dimension, where what there is stays in place. */
@@ -130,7 +131,7 @@ static void grow_array(struct machine *machine, const struct operation *op, size
     if (expected != TIDE_OK)
         oracle_wrong(oracle, "an array was grown that has no memory of its own");
     nd->shape = shape;
-    judge_place(machine, live, tide_array_data(nd->header), bytes);
+    judge_place(machine, live, tide_array_data(nd->header), shape_length(&shape));
 }
 
 /* A raw address that is no longer live, or a consumer's. */

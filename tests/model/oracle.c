@@ -444,7 +444,7 @@ static void trade_places(struct oracle *oracle, unsigned type, size_t found, siz
         oracle_wrong(oracle, "%s was exchanged though the next was large enough",
                      model_types[type].name);
     const struct place *next = &row->places[row->live];
-    size_t lately = next->peak > next->recent ? next->peak : next->recent;
+    size_t lately = model_bytes(type, next->peak > next->recent ? next->peak : next->recent);
     bool near = lately >= bytes / 2 && theirs->records[row->live].bytes / 2 < bytes;
     bool for_good = !holds(next, bytes) && near;
     oracle->exchanges++;
@@ -498,15 +498,16 @@ static void judge_guard(struct oracle *oracle, unsigned type, const struct place
                      place->guarded ? "must not be" : "must be");
 }
 
-static void occupy(struct oracle *oracle, unsigned type, size_t bytes, enum content content)
+static void occupy(struct oracle *oracle, unsigned type, size_t n, enum content content)
 {
+    size_t bytes = model_bytes(type, n);
     struct row *row = &oracle->rows[type];
     struct place *place = &row->places[row->live];
     place->bytes = bytes;
     if (bytes > place->room)
         place->room = bytes;
-    if (bytes > place->peak)
-        place->peak = bytes;
+    if (n > place->peak)
+        place->peak = n;
     if (content == CONTENT_KEPT) {
         free(place->copy);
         place->copy = malloc(bytes);
@@ -600,7 +601,7 @@ void oracle_acquired(struct oracle *oracle, unsigned type, void *data, size_t n,
         return;
     if (content == CONTENT_LEFT)
         check_left_content(oracle, &row->places[row->live], bytes, type);
-    occupy(oracle, type, bytes, content);
+    occupy(oracle, type, n, content);
 }
 
 /* Memory may have been found before the header could not be: it stays, for the next attempt. */
@@ -737,15 +738,15 @@ static void end_pass(const struct oracle *oracle, struct place *place)
     place->since = place->less = 0;
 }
 
-static struct verdict judge(const struct oracle *oracle, const struct place *place, size_t peak,
-                            uint32_t requests)
+static struct verdict judge(const struct oracle *oracle, unsigned type, const struct place *place,
+                            size_t peak, uint32_t requests)
 {
     bool idle = (requests & TIDE_REQUEST_TRIM_UNUSED) != 0 && place->recent == 0;
     struct verdict verdict = {idle, idle};
     if ((requests & TIDE_REQUEST_TRIM_WASTED) != 0)
-        judge_wasted(oracle, place, place->recent, &verdict);
+        judge_wasted(oracle, place, model_bytes(type, place->recent), &verdict);
     if ((requests & TIDE_REQUEST_COMPACT) != 0)
-        judge_wasted(oracle, place, peak, &verdict);
+        judge_wasted(oracle, place, model_bytes(type, peak), &verdict);
     return verdict;
 }
 
@@ -769,10 +770,10 @@ static void compacted_row(struct oracle *oracle, unsigned type, uint32_t request
             if (!taken)
                 oracle_wrong(oracle, "memory that a consumer held stayed");
         }
-        struct verdict verdict = judge(oracle, place, peak, requests);
+        struct verdict verdict = judge(oracle, type, place, peak, requests);
         if (place->data != NULL && (taken ? !verdict.may : verdict.must))
-            oracle_wrong(oracle, "%zu bytes %s of which %zu were used, lately %zu", place->room,
-                         taken ? "went" : "stayed", peak, place->recent);
+            oracle_wrong(oracle, "%zu bytes %s of which %zu elements were used, lately %zu",
+                         place->room, taken ? "went" : "stayed", peak, place->recent);
         if (place->data == NULL || !taken)
             continue;
         hollow(place);

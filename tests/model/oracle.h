@@ -28,8 +28,8 @@ struct place {
     unsigned char *data; /* NULL: it has none, a compact took it             */
     size_t bytes;        /* of the last array here                           */
     size_t room;         /* most bytes this memory was seen to hold          */
-    size_t peak;         /* most bytes asked of it since the last compact    */
-    size_t recent;       /* most bytes lately, and since fewer were asked for */
+    size_t peak;         /* most elements asked of it since the last compact */
+    size_t recent;       /* most lately, and since fewer were asked for      */
     size_t since;
     unsigned less;       /* passes that saw fewer                            */
     size_t stained;      /* free, in a pool that poisons: bytes that must be */
