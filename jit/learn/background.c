@@ -39,7 +39,7 @@ enum {
 
 /* Guarded by the lock. */
 static struct {
-    pid_t task; /* the thread's number with the system; 0: it has not begun         */
+    pid_t task; /* the thread's number with the system; 0: it has not begun, or is gone */
     bool running, stopping;
     bool left;    /* ended for a fork                                                */
     bool wanted;  /* some window is full: the next round is due after one period     */
@@ -212,10 +212,13 @@ tide_status tide_background_start(void)
 }
 
 /* The thread is there for a moment after it has said that it ends: fork in Python counts it, and
- * unshare refuses. Should its number be another thread's by now, the look ends all the same. */
+ * unshare refuses. Should its number be another thread's by now, the look ends all the same. Where main
+ * has left by pthread_exit the thread may be the last, and so the one that exits. */
 static void background_wait_for_kernel(pid_t task)
 {
-    enum { LOOKS = 20000 }; /* a second and more */
+    enum { LOOKS = 20000 }; /* of 50 microseconds and more each: the system may be busy */
+    if (task == gettid())
+        return;
     static const struct timespec nap = {.tv_nsec = 50000};
     for (int i = 0; i < LOOKS && syscall(SYS_tgkill, getpid(), task, 0) == 0; i++)
         (void)nanosleep(&nap, NULL);
@@ -241,6 +244,8 @@ static bool background_end(double ms)
     }
     bool ended = !background.running;
     pid_t task = background.task;
+    if (ended)
+        background.task = 0;
     tide_lock_let_go(&background_lock);
     if (ended && task != 0)
         background_wait_for_kernel(task);

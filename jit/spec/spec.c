@@ -12,7 +12,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
-enum { LINE_MAX = 512, NAME_MOST = TIDE_SPEC_NAME };
+enum { LINE_MAX = 128, NAME_MOST = TIDE_SPEC_NAME };
 
 _Static_assert(sizeof "type  65535\n" + NAME_MOST < LINE_MAX,
                "the longest line of a site can be read again");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A spec: what is to be compiled for one scope, as a short text. The same text goes to the stager,
- * is what a person reads to learn what a site became.
+ * and is what a person reads to learn what a site became.
  *
  *   tidepool-spec 1                     once, first
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex
  *   site scope tide_step_1f3a9c         the stem of its symbols
  *   count                               only if executions shall be counted (plan->counts->runs)
- *   type f64 3                          name and number, each once, ascending
- *   type i32 1
+ *   type i32 1                          name and number, each once, ascending
+ *   type f64 3
  *   end                                 of this site; more may follow
  *
  * Names of types are for the reader only; what is not a letter, a digit or one of "_.-*" is written
@@ -24,7 +24,7 @@ enum {
     TIDE_SPEC_ITEMS = 4, /* most types: TIDE_SCOPE_SAVED */
     TIDE_SPEC_STEM = 64, /* bytes, the 0 included */
     TIDE_SPEC_NAME = 64,
-    TIDE_SPEC_SITE_BYTES = 8192, /* more than any site's text takes */
+    TIDE_SPEC_SITE_BYTES = 1024, /* more than any site's text takes */
     TIDE_SPEC_SITES = 64         /* most in one request to the stager */
 };
 
