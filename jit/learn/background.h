@@ -17,7 +17,7 @@
  * program's own threads. An error number. */
 int tide_background_create_thread(pthread_t *thread, void *(*run)(void *));
 
-/* Some window is full, or code was ordered: the next round is due after one period. Starts the
+/* Some window or burst of a trial is full, or code was ordered: the next round is due after one period. Starts the
  * thread if there is none and the setting `background` allows it. */
 void tide_background_wanted(void);
 

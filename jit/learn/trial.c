@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "jit/learn/background.h"
 #include "jit/learn/test_hooks.h"
 #include "profiler/observe.h"
 #include "runtime/base/assert.h"
@@ -56,8 +57,9 @@ static tide_trial *timed_trial_of(const tide_plan *plan)
     return (tide_trial *)(uintptr_t)plan;
 }
 
-/* The last use of a burst puts the plan in force back. If the next burst has been opened meanwhile,
- * that took its plan away; so look again, and put it there. */
+/* The last use of a burst puts the plan in force back, and asks for the round that opens the next: rounds
+ * rest ever longer where nobody wants them. If the next burst has been opened meanwhile, that took its
+ * plan away; so look again, and put it there. */
 static void timed_end_burst(tide_trial *trial, tide_site *site)
 {
     const tide_plan *own = &trial->plan, *control = trial->timed[TIDE_TRIAL_CONTROL].timed;
@@ -67,6 +69,7 @@ static void timed_end_burst(tide_trial *trial, tide_site *site)
     if (timed_left(trial) != 0)
         __atomic_compare_exchange_n(&site->plan, &control, &trial->plan, false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED);
+    tide_background_wanted();
 }
 
 static use timed_take(const tide_plan *plan, tide_site *site)

@@ -113,6 +113,21 @@ static use tried(const char *purpose)
     return use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
 }
 
+/* Else a trial is as slow as rounds that nobody wants. */
+static void a_burst_that_is_full_wants_the_next_round(void **state)
+{
+    (void)state;
+    use u = tried("wants");
+    open_trial(&u);
+    set("background", 1);
+    use_times(&u, WARM_UP - 1);
+    assert_false(tide_background_running());
+    use_times(&u, 1);
+    assert_true(tide_background_running());
+    until(&u, TIDE_TIER_COMPILED);
+    expect_ok(tide_background_stop());
+}
+
 /* ---- winning and losing ------------------------------------------------------------------ */
 
 static void what_is_faster_is_adopted(void **state)
@@ -415,6 +430,7 @@ static void trials_are_held_under_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_burst_that_is_full_wants_the_next_round),
         TRIAL_TEST(what_is_faster_is_adopted),
         TRIAL_TEST(what_is_no_faster_is_given_up_and_tried_again_later),
         TRIAL_TEST(the_margin_decides_close_trials),
