@@ -136,6 +136,7 @@ static void *work(void *first)
     film_have(way_begin(job.device, job.pixels) ? out : NULL);
     shoot_and_denoise(out, 0); /* what is made once is made here */
     pthread_barrier_wait(&job.ready);
+    pthread_barrier_wait(&job.ready); /* between the two the clock is read */
     for (int i = (int)(intptr_t)first; i < job.frames; i += job.threads) {
         const double began = now_ms();
         shoot_and_denoise(out, i);
@@ -170,6 +171,7 @@ static bool make_film(void)
     pthread_barrier_wait(&job.ready);
     getrusage(RUSAGE_SELF, &before);
     const double began = now_ms();
+    pthread_barrier_wait(&job.ready); /* no frame is made before */
     for (int t = 0; t < job.threads; t++)
         pthread_join(threads[t], &outs[t]);
     const double ms = (now_ms() - began) / job.frames;
