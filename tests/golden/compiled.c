@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled sites, and a dispatch by its table: each path does what its like in paths.c does, by the code that the stager makes.
+/* Compiled scopes: each path does what its like in paths.c does, by the code that the stager makes.
  * What is counted is a whole use: the site's plan, the call, and the code. */
 #define _GNU_SOURCE
 #include "compiled.h"
@@ -11,12 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tidepool/generic.h>
 #include <tidepool/scope.h>
 #include <tidepool/site.h>
 
 #include "jit/spec/spec.h"
-#include "runtime/dispatch/generic.h"
 #include "runtime/scope/compiled.h"
 #include "runtime/scope/plan.h"
 
@@ -25,11 +23,10 @@
 #define PATH(name) static __attribute__((noinline)) void name(tide_pool *pool, size_t times)
 
 static tide_spec spec;
-static tide_plan plans[TIDE_KIND_COUNT];
-static tide_site sites[TIDE_KIND_COUNT];
+static tide_plan plan;
+static tide_site site = {.plan = &plan, .kind = TIDE_KIND_SCOPE};
 static uint32_t shelves[2];
 static tide_type both[] = {TIDE_F64, TIDE_I32};
-static tide_generic *generic;
 static const tide_plan *none; /* of no types */
 
 /* ---- paths ---- */
@@ -38,7 +35,7 @@ PATH(scope)
 {
     for (size_t i = 0; i < times; i++) {
         tide_scope scope;
-        tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        tide_site_enter(&scope, pool, &site);
         KEEP();
         tide_site_leave(&scope);
     }
@@ -48,7 +45,7 @@ PATH(scope_acquires)
 {
     for (size_t i = 0; i < times; i++) {
         tide_scope scope;
-        tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        tide_site_enter(&scope, pool, &site);
         USE(tide_acquire(pool, double, 100));
         USE(tide_acquire(pool, int32_t, 100));
         USE(tide_acquire(pool, double, 100));
@@ -57,42 +54,31 @@ PATH(scope_acquires)
     }
 }
 
-/* Nested in a level that has saved nothing: the positions go to the log. */
-PATH(scope_logged)
+/* Nested in a level that has saved nothing: the code's guards fail, at entry and at the end, and the
+ * general path writes the log. */
+PATH(guard_fails)
 {
     for (size_t i = 0; i < times; i++) {
         tide_scope around, scope;
-        none->enter(&around, pool, none, &sites[TIDE_KIND_SCOPE]);
-        tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        none->enter(&around, pool, none, &site);
+        tide_site_enter(&scope, pool, &site);
         KEEP();
         tide_site_leave(&scope);
         none->leave(&around);
     }
 }
 
-PATH(dispatch)
-{
-    for (size_t i = 0; i < times; i++)
-        tide_site_dispatch(&sites[TIDE_KIND_DISPATCH], generic, TIDE_F64, pool);
-}
-
 const golden_path golden_compiled_paths[] = {
     {"compiled-scope-2-types", scope, true},
     {"compiled-scope-4-acquires", scope_acquires, true},
-    {"compiled-scope-in-a-level", scope_logged, true},
-    {"table-dispatch", dispatch, true},
+    {"compiled-guard-fails", guard_fails, true},
 };
 const size_t golden_compiled_path_count =
     sizeof golden_compiled_paths / sizeof golden_compiled_paths[0];
 
-/* ---- sites ---- */
+/* ---- the site ---- */
 
-static void method(void *args)
-{
-    USE(args);
-}
-
-static void make_specs(void)
+static void make_spec(void)
 {
     if (both[0] > both[1]) {
         both[0] = TIDE_I32;
@@ -101,36 +87,25 @@ static void make_specs(void)
     snprintf(spec.stem, sizeof spec.stem, "golden_scope");
     for (int i = 0; i < 2; i++)
         spec.items[spec.item_count++].type = both[i];
-    for (int k = 0; k < TIDE_KIND_COUNT; k++) {
-        plans[k] = tide_plans_general[k];
-        sites[k].kind = (tide_kind)k;
-        sites[k].plan = &plans[k];
-    }
 }
 
-static bool make_plans(void)
+static bool make_plan(void)
 {
-    static const tide_type tested[] = {TIDE_F64, TIDE_I32};
     for (int i = 0; i < 2; i++)
         shelves[i] = tide_plan_shelf(both[i]);
-    plans[TIDE_KIND_SCOPE].type_count = 2;
-    plans[TIDE_KIND_SCOPE].types = both;
-    plans[TIDE_KIND_SCOPE].shelves = shelves;
+    plan = tide_plans_general[TIDE_KIND_SCOPE];
+    plan.type_count = 2;
+    plan.types = both;
+    plan.shelves = shelves;
     none = tide_plan_table(NULL, 0, "golden");
-    generic = tide_generic_create("golden");
-    if (none == NULL || generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
-        tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
-        return false;
-    plans[TIDE_KIND_DISPATCH].type_count = 2;
-    plans[TIDE_KIND_DISPATCH].types = tested;
-    return tide_dispatch_use_table(&plans[TIDE_KIND_DISPATCH], generic);
+    return none != NULL;
 }
 
 /* ---- compiling ---- */
 
-static bool write_specs(const char *path)
+static bool write_spec(const char *path)
 {
-    static char text[TIDE_SPEC_SITE_BYTES * 3];
+    static char text[TIDE_SPEC_SITE_BYTES * 2];
     size_t used = tide_spec_write_head(text, sizeof text);
     used += tide_spec_write(&spec, text + used, sizeof text - used);
     FILE *file = fopen(path, "w");
@@ -165,24 +140,24 @@ static bool load(const char *path)
         return false;
     *table = &tide_runtime_general;
     code = symbol(library, spec.stem, "enter");
-    memcpy(&plans[TIDE_KIND_SCOPE].enter, &code, sizeof code);
+    memcpy(&plan.enter, &code, sizeof code);
     code = symbol(library, spec.stem, "leave");
-    memcpy(&plans[TIDE_KIND_SCOPE].leave, &code, sizeof code);
+    memcpy(&plan.leave, &code, sizeof code);
     return true;
 }
 
 bool golden_compile(const char *stager)
 {
     char folder[] = "/tmp/tidepool-golden-XXXXXX", text[64], library[64];
-    make_specs();
+    make_spec();
     if (mkdtemp(folder) == NULL)
         return false;
     snprintf(text, sizeof text, "%s/spec", folder);
     snprintf(library, sizeof library, "%s/x.so", folder);
     bool good =
-        make_plans() && write_specs(text) && run_stager(stager, text, library) && load(library);
+        make_plan() && write_spec(text) && run_stager(stager, text, library) && load(library);
     if (!good)
-        fprintf(stderr, "golden: %s did not compile the sites\n", stager);
+        fprintf(stderr, "golden: %s did not compile the site\n", stager);
     unlink(text);
     unlink(library);
     rmdir(folder);

@@ -8,7 +8,7 @@
 extern const golden_path golden_compiled_paths[];
 extern const size_t golden_compiled_path_count;
 
-/* Has the stager compile the sites of the paths. False, with a message on stderr, when it
+/* Has the stager compile the site of the paths. False, with a message on stderr, when it
  * cannot. */
 bool golden_compile(const char *stager);
 

@@ -73,7 +73,7 @@ static void count_all(tide_pool *pool, const golden_path *paths, size_t path_cou
 int main(int arg_count, char **args)
 {
     tide_pool *pool = make_pool(TIDE_CHECK_NONE);
-    must(golden_begin(), "not pinned, or no buffers");
+    must(golden_begin(), "not pinned, or no buffers, or no dispatch");
     must(tide_background_stop() == TIDE_OK, "background");
     count_all(pool, golden_paths, golden_path_count);
     if (arg_count > 1) {

@@ -12,8 +12,11 @@
 #include <tidepool/array.h>
 #include <tidepool/buffers.h>
 #include <tidepool/check.h>
+#include <tidepool/generic.h>
 #include <tidepool/scope.h>
 #include <tidepool/site.h>
+
+#include "runtime/dispatch/generic.h"
 
 typedef struct sample {
     double value;
@@ -140,6 +143,35 @@ PATH(untracked)
     }
 }
 
+/* ---- dispatches ------------------------------------------------------------------------------- */
+
+static tide_generic *generic;
+static tide_plan table = {.kind = TIDE_KIND_DISPATCH};
+static tide_site dispatching = {.plan = &table, .kind = TIDE_KIND_DISPATCH};
+
+PATH(dispatch)
+{
+    for (size_t i = 0; i < times; i++)
+        tide_site_dispatch(&dispatching, generic, TIDE_F64, pool);
+}
+
+static void method(void *args)
+{
+    USE(args);
+}
+
+static bool make_dispatch(void)
+{
+    static const tide_type tested[] = {TIDE_F64, TIDE_I32};
+    generic = tide_generic_create("golden");
+    if (generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
+        tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
+        return false;
+    table.type_count = 2;
+    table.types = tested;
+    return tide_dispatch_use_table(&table, generic);
+}
+
 /* ---- buffers ---------------------------------------------------------------------------------- */
 
 static tide_buffers *buffers;
@@ -172,6 +204,7 @@ const golden_path golden_paths[] = {
     {"table-scope-1-touch", untracked, true},
     {"return", guarded_return, false}, /* asks whether any pool checks */
     {"buffer", buffer, true},
+    {"table-dispatch", dispatch, true},
 };
 const size_t golden_path_count = sizeof golden_paths / sizeof golden_paths[0];
 
@@ -199,7 +232,7 @@ bool golden_begin(void)
     bool failed = false;
     tide_site_each(pin, &failed);
     buffers = tide_buffers_create(NULL, NULL);
-    return !failed && buffers != NULL;
+    return !failed && buffers != NULL && make_dispatch();
 }
 
 bool golden_end(void)
