@@ -3,7 +3,6 @@
 #include "jit/learn/watch.h"
 
 #include "jit/events/event.h"
-#include "jit/learn/compile_request.h"
 #include "jit/learn/force.h"
 #include "jit/learn/misses.h"
 #include "jit/learn/pays.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime's structures as libgccjit's types, and the helpers that emitters write with.
+/* The runtime's structures as libgccjit's types, and the helpers that the emitter writes with.
  * libgccjit remembers every error itself, so nothing of its is checked here: stage_compile asks
- * once, at the end. What the asserts hold to is the emitters' own order of calls. */
+ * once, at the end. What the asserts hold to is the emitter's own order of calls. */
 #include "jit/stage/emit.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ typedef enum structure {
 
 _Static_assert(structure_shelf < structure_pool, "a pool's field holds shelves: they come first");
 _Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "a word is of 8 bytes, as a pointer is");
-_Static_assert(sizeof(long) == 8, "stage_constant hands words over as long");
+_Static_assert(sizeof(long) == 8, "stage_word hands words over as long");
 
 typedef struct field_fact {
     structure structure;
@@ -41,9 +41,9 @@ typedef struct field_fact {
 } field_fact;
 
 static const field_fact field_facts[STAGE_FIELD_COUNT] = {
-#define STAGE_X(structure, field, place, type)                            \
-    {structure_##structure, #field, offsetof(stage_c_##structure, place), \
-     sizeof(((stage_c_##structure *)0)->place), STAGE_##type},
+#define STAGE_X(structure, field, type)                                   \
+    {structure_##structure, #field, offsetof(stage_c_##structure, field), \
+     sizeof(((stage_c_##structure *)0)->field), STAGE_##type},
     STAGE_FIELDS(STAGE_X)
 #undef STAGE_X
 };
@@ -312,12 +312,9 @@ gcc_jit_rvalue *stage_keep(stage_body *body, gcc_jit_rvalue *value, const char *
     return gcc_jit_lvalue_as_rvalue(local);
 }
 
-gcc_jit_rvalue *stage_constant(stage_emit *e, stage_type type, uint64_t value)
+gcc_jit_rvalue *stage_word(stage_emit *e, uint64_t value)
 {
-    if (type == STAGE_WORD || type == STAGE_INDEX)
-        return gcc_jit_context_new_rvalue_from_long(e->context, e->types[type], (long)value);
-    tide_assert(value == 0); /* of the other types only NULL is a constant */
-    return gcc_jit_context_null(e->context, e->types[type]);
+    return gcc_jit_context_new_rvalue_from_long(e->context, e->types[STAGE_WORD], (long)value);
 }
 
 gcc_jit_rvalue *stage_binary(stage_emit *e, enum gcc_jit_binary_op op, gcc_jit_rvalue *left,
@@ -346,7 +343,8 @@ void stage_store(stage_body *body, gcc_jit_rvalue *pointer, stage_field field,
 
 gcc_jit_lvalue *stage_element(stage_emit *e, gcc_jit_rvalue *array, uint32_t index)
 {
-    gcc_jit_rvalue *number = stage_constant(e, STAGE_INDEX, index);
+    gcc_jit_rvalue *number =
+        gcc_jit_context_new_rvalue_from_int(e->context, e->types[STAGE_INDEX], (int)index);
     return gcc_jit_context_new_array_access(e->context, NULL, array, number);
 }
 

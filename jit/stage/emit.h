@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What all emitters share: the runtime's structures as libgccjit's types, and a few words to write
- * functions with. Structures have their real fields at their real places, so what --explain prints
+/* What the emitter is written with: the runtime's structures as libgccjit's types, and a few words to
+ * write functions with. Structures have their real fields at their real places, so what --explain prints
  * reads like the C that it stands for. */
 #ifndef TIDEPOOL_JIT_STAGE_EMIT_H
 #define TIDEPOOL_JIT_STAGE_EMIT_H
@@ -10,20 +10,17 @@
 #include "jit/spec/spec.h"
 #include "runtime/scope/compiled.h"
 
-/* Structure (as in tide_NAME), field, its place in the C structure, what it holds. Fields of one
- * structure stand together, in the order of their places; what is not named is padding. */
+/* Structure (as in tide_NAME), field, what it holds. Fields of one structure stand together, in the
+ * order of their places; what is not named is padding. */
 /* clang-format off */
 #define STAGE_FIELDS(X)                                                                            \
-    X(shelf, next, next, POINTER) X(shelf, bit, bit, WORD)                                         \
-    X(pool, tag, tag, WORD) X(pool, log_top, log_top, POINTER)                                     \
-    X(pool, log_room, log_room, POINTER)                                                           \
-    X(pool, saved, saved, WORD) X(pool, shelves, shelves, SHELVES)                                 \
-    X(plan_counts, runs, runs, WORD)                                                               \
-    X(plan, counts, counts, COUNTS)                                                                \
-    X(scope, pool, pool, POOL) X(scope, base, base, POINTER) X(scope, tag, tag, WORD)              \
-    X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
-    X(scope, saved, saved, SAVED)                                                                  \
-    X(runtime, enter, enter, ENTER_FUNCTION) X(runtime, leave, leave, LEAVE_FUNCTION)
+    X(shelf, next, POINTER) X(shelf, bit, WORD)                                                    \
+    X(pool, tag, WORD) X(pool, log_top, POINTER) X(pool, log_room, POINTER)                        \
+    X(pool, saved, WORD) X(pool, shelves, SHELVES)                                                 \
+    X(plan_counts, runs, WORD) X(plan, counts, COUNTS)                                             \
+    X(scope, pool, POOL) X(scope, base, POINTER) X(scope, tag, WORD)                               \
+    X(scope, outer_saved, WORD) X(scope, plan, PLAN) X(scope, saved, SAVED)                        \
+    X(runtime, enter, ENTER_FUNCTION) X(runtime, leave, LEAVE_FUNCTION)
 
 #define STAGE_STRUCTS(X) \
     X(shelf, SHELF) X(pool, POOL) X(plan_counts, COUNTS) X(plan, PLAN) X(scope, SCOPE)              \
@@ -54,7 +51,7 @@ typedef enum stage_type {
 } stage_type;
 
 typedef enum stage_field {
-#define STAGE_X(structure, field, place, type) STAGE_AT_##structure##_##field,
+#define STAGE_X(structure, field, type) STAGE_AT_##structure##_##field,
     STAGE_FIELDS(STAGE_X)
 #undef STAGE_X
     STAGE_FIELD_COUNT
@@ -114,7 +111,7 @@ void stage_count(stage_body *body, gcc_jit_rvalue *plan);
 gcc_jit_rvalue *stage_keep(stage_body *body, gcc_jit_rvalue *value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-gcc_jit_rvalue *stage_constant(stage_emit *e, stage_type type, uint64_t value);
+gcc_jit_rvalue *stage_word(stage_emit *e, uint64_t value);
 gcc_jit_rvalue *stage_binary(stage_emit *e, enum gcc_jit_binary_op op, gcc_jit_rvalue *left,
                              gcc_jit_rvalue *right);
 

@@ -49,7 +49,7 @@ static void scope_guard_known(stage_body *body, gcc_jit_rvalue *saved, uint64_t 
                               gcc_jit_block *otherwise)
 {
     stage_emit *e = body->e;
-    gcc_jit_rvalue *mask = stage_constant(e, STAGE_WORD, known);
+    gcc_jit_rvalue *mask = stage_word(e, known);
     if (known != 0)
         stage_guard(body, stage_binary(e, GCC_JIT_BINARY_OP_BITWISE_AND, saved, mask),
                     GCC_JIT_COMPARISON_EQ, mask, otherwise);
@@ -60,10 +60,10 @@ static void scope_guard_saved(stage_body *body, const tide_spec *spec, scope_lev
                               gcc_jit_block *otherwise)
 {
     stage_emit *e = body->e;
-    gcc_jit_rvalue *pool = body->params[1], *zero = stage_constant(e, STAGE_WORD, 0);
+    gcc_jit_rvalue *pool = body->params[1], *zero = stage_word(e, 0);
     uint64_t known = scope_known_bits(spec);
     level->outer_saved = stage_keep(body, stage_load(e, pool, AT(pool, saved)), "outer_saved");
-    level->saved = stage_constant(e, STAGE_WORD, known);
+    level->saved = stage_word(e, known);
     scope_guard_known(body, level->outer_saved, known, otherwise);
     for (uint32_t i = 0; i < spec->item_count; i++) {
         if (spec->items[i].type <= TIDE_BUILTIN_COUNT)
@@ -79,20 +79,19 @@ static void scope_guard_saved(stage_body *body, const tide_spec *spec, scope_lev
 static gcc_jit_rvalue *scope_inner_tag(stage_body *body, gcc_jit_rvalue *outer)
 {
     stage_emit *e = body->e;
-    return stage_keep(
-        body, stage_binary(e, GCC_JIT_BINARY_OP_PLUS, outer, stage_constant(e, STAGE_WORD, 1)),
-        "tag");
+    return stage_keep(body, stage_binary(e, GCC_JIT_BINARY_OP_PLUS, outer, stage_word(e, 1)),
+                      "tag");
 }
 
 /* May a level open inside the open one, or are there too many? */
 static void scope_guard_depth(stage_body *body, gcc_jit_rvalue *pool, gcc_jit_block *otherwise)
 {
     stage_emit *e = body->e;
-    gcc_jit_rvalue *deep = stage_constant(e, STAGE_WORD, TIDE_TAG_DEEP);
+    gcc_jit_rvalue *deep = stage_word(e, TIDE_TAG_DEEP);
     stage_guard(
         body,
         stage_binary(e, GCC_JIT_BINARY_OP_BITWISE_AND, stage_load(e, pool, AT(pool, tag)), deep),
-        GCC_JIT_COMPARISON_EQ, stage_constant(e, STAGE_WORD, 0), otherwise);
+        GCC_JIT_COMPARISON_EQ, stage_word(e, 0), otherwise);
 }
 
 static void scope_store_saved(stage_body *body, gcc_jit_rvalue *scope, uint32_t index,
@@ -165,9 +164,8 @@ static void scope_close_level(stage_body *body, gcc_jit_rvalue *scope, gcc_jit_r
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *tag = stage_load(e, scope, AT(scope, tag));
-    gcc_jit_rvalue *outer = stage_keep(
-        body, stage_binary(e, GCC_JIT_BINARY_OP_MINUS, tag, stage_constant(e, STAGE_WORD, 1)),
-        "outer");
+    gcc_jit_rvalue *outer =
+        stage_keep(body, stage_binary(e, GCC_JIT_BINARY_OP_MINUS, tag, stage_word(e, 1)), "outer");
     gcc_jit_rvalue *saved =
         stage_keep(body, stage_load(e, scope, AT(scope, outer_saved)), "outer_saved");
     stage_store(body, pool, AT(pool, tag), outer);

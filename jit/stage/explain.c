@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager by hand: what is made of a spec, as C or
- * as machine code. */
+/* The stager by hand: what is made of a spec, as C or as machine code. */
 #include "jit/stage/explain.h"
 
 #include <errno.h>
@@ -8,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <tidepool/inline/site.h>
 
 #include "jit/stage/compile.h"
 #include "runtime/base/assert.h"

@@ -138,11 +138,9 @@ static void test_errors(void **state)
     snprintf(text, sizeof text, "%ssite scope a\ntype f64 3\nend\nsite scope a\ntype f64 3\nend\n",
              scopes(0));
     expect_error(6, text, strlen(text), "stem 'a' is taken");
-    snprintf(text, sizeof text, "%ssite scope tide_object\ntype f64 3\nend\n", scopes(0));
-    expect_error(7, text, strlen(text), "is taken");
-    expect_error(8, scopes(TIDE_SPEC_SITES + 1), strlen(scopes(TIDE_SPEC_SITES + 1)),
+    expect_error(7, scopes(TIDE_SPEC_SITES + 1), strlen(scopes(TIDE_SPEC_SITES + 1)),
                  "more than 64 sites");
-    expect_code(9, scopes(1)); /* none of it did any harm */
+    expect_code(8, scopes(1)); /* none of it did any harm */
     finish();
 }
 
