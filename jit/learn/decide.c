@@ -19,10 +19,10 @@ bool tide_items_same(const tide_items *a, const tide_items *b)
            memcmp(a->types, b->types, a->count * sizeof *a->types) == 0;
 }
 
-bool tide_items_fit(tide_kind kind, const tide_items *items)
+bool tide_items_fit(const tide_items *items)
 {
-    tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
-    return kind == TIDE_KIND_SCOPE && items->count != 0 && items->count <= TIDE_SCOPE_SAVED;
+    tide_assert(items->count <= TIDE_ITEMS_MAX);
+    return items->generic == NULL && items->count != 0 && items->count <= TIDE_SCOPE_SAVED;
 }
 
 /* The pattern of a dispatch is the address of its generic function. NULL: there is not just one. */
@@ -81,11 +81,11 @@ static double decide_cost_of_chain(const double *often, uint32_t count)
     return cost + (rest > 0 ? rest : 0) * (count * CONSTANT(cost_skip) + CONSTANT(cost_dynamic));
 }
 
-double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items)
+double tide_cost(const tide_site_profile *seen, const tide_items *items)
 {
     double often[TIDE_ITEMS_MAX];
-    tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
-    if (kind == TIDE_KIND_SCOPE)
+    tide_assert(items->count <= TIDE_ITEMS_MAX);
+    if (items->generic == NULL)
         return decide_cost_of_scope(seen, items);
     bool foreseen = items->generic == decide_generic_of(seen);
     for (uint32_t i = 0; i < items->count; i++)
@@ -164,20 +164,19 @@ static void decide_ideal(tide_kind kind, const tide_site_profile *seen, tide_cho
 
 /* Takes the cheapest earlier plan, if it is good enough. Of two that cost the same it takes the one
  * in force. */
-static void decide_prefer_earlier(tide_kind kind, const tide_site_profile *seen,
-                                  const tide_items *const *earlier, uint32_t count,
-                                  uint32_t in_force, tide_choice *out)
+static void decide_prefer_earlier(const tide_site_profile *seen, const tide_items *const *earlier,
+                                  uint32_t count, uint32_t in_force, tide_choice *out)
 {
     uint32_t best = in_force;
-    double least = in_force != TIDE_NO_PLAN ? tide_cost(kind, seen, earlier[in_force]) : 0;
+    double least = in_force != TIDE_NO_PLAN ? tide_cost(seen, earlier[in_force]) : 0;
     for (uint32_t i = 0; i < count; i++) {
-        double cost = tide_cost(kind, seen, earlier[i]);
+        double cost = tide_cost(seen, earlier[i]);
         if (best == TIDE_NO_PLAN || cost < least) {
             best = i;
             least = cost;
         }
     }
-    if (best == TIDE_NO_PLAN || least > tide_cost(kind, seen, &out->items) * CONSTANT(threshold))
+    if (best == TIDE_NO_PLAN || least > tide_cost(seen, &out->items) * CONSTANT(threshold))
         return;
     tide_assert(best < count);
     out->what = best == in_force ? TIDE_CHOICE_STAY : TIDE_CHOICE_OLD;
@@ -194,9 +193,8 @@ void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items
         return;
     decide_ideal(kind, seen, out);
     if (out->what != TIDE_CHOICE_STAY)
-        decide_prefer_earlier(kind, seen, earlier, earlier_count, in_force, out);
+        decide_prefer_earlier(seen, earlier, earlier_count, in_force, out);
     else if (kind != TIDE_KIND_SCOPE && in_force != TIDE_NO_PLAN &&
-             tide_cost(kind, seen, earlier[in_force]) >
-                 CONSTANT(cost_dynamic) * CONSTANT(threshold))
+             tide_cost(seen, earlier[in_force]) > CONSTANT(cost_dynamic) * CONSTANT(threshold))
         out->what = TIDE_CHOICE_GENERAL;
 }

@@ -30,12 +30,12 @@ typedef struct tide_items {
 
 bool tide_items_same(const tide_items *a, const tide_items *b);
 
-/* Can code be made for these? A scope's saves one type to TIDE_SCOPE_SAVED. */
-bool tide_items_fit(tide_kind kind, const tide_items *items);
+/* Can code be made for these? A scope's saves one type to TIDE_SCOPE_SAVED; a dispatch has none. */
+bool tide_items_fit(const tide_items *items);
 
 /* What a use costs on average under a plan of these items; without items, under the general plan
  * (of a scope: one that saves nothing beforehand). */
-double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items);
+double tide_cost(const tide_site_profile *seen, const tide_items *items);
 
 typedef struct tide_choice {
     enum {
@@ -51,7 +51,8 @@ typedef struct tide_choice {
 
 enum { TIDE_NO_PLAN = UINT32_MAX };
 
-/* `earlier`: the site's plans, `in_force` the number of one of them or TIDE_NO_PLAN. */
+/* `kind`: the site's, which its profile does not tell. `earlier`: its plans, `in_force` the number of
+ * one of them or TIDE_NO_PLAN. */
 void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items *const *earlier,
                  uint32_t earlier_count, uint32_t in_force, tide_choice *out);
 

@@ -124,8 +124,7 @@ void tide_force_change(tide_learner *learner, uint32_t number, uint64_t round, t
     if (plan == NULL)
         return;
     tide_assert(plan->state != TIDE_CODE_TRIED); /* its trial ended with the plan before */
-    if (plan->state == TIDE_CODE_NONE && round >= plan->retry_round &&
-        tide_items_fit(learner->site->kind, &plan->items))
+    if (plan->state == TIDE_CODE_NONE && round >= plan->retry_round && tide_items_fit(&plan->items))
         plan->state = TIDE_CODE_WANTED;
 }
 

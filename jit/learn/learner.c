@@ -181,7 +181,7 @@ static void learned_name(const tide_learned *plan, tide_spec *out)
 
 void tide_learned_spec(const tide_learned *plan, tide_spec *out)
 {
-    tide_assert(tide_items_fit(TIDE_KIND_SCOPE, &plan->items));
+    tide_assert(tide_items_fit(&plan->items));
     *out = (tide_spec){.count = tide_setting_get(TIDE_SETTING_count_runs) != 0,
                        .item_count = plan->items.count};
     for (uint32_t i = 0; i < out->item_count; i++) {

@@ -22,7 +22,7 @@ static tide_status order_check_declared(const tide_learner *learner)
 {
     const tide_site_record *record = learner->site->record;
     tide_items items = tide_watch_declared(record);
-    if (items.count != 0 && tide_items_fit(learner->site->kind, &items))
+    if (tide_items_fit(&items))
         return TIDE_OK;
     return order_refuse(learner->site, record->declared->type_count == 0
                                            ? "no types are declared"
@@ -41,7 +41,7 @@ static tide_status order_check_known(const tide_learner *learner)
                    ? TIDE_OK
                    : order_refuse(learner->site, "nothing is known of its types yet, or nothing "
                                                  "recurs: they may be declared");
-    return tide_items_fit(learner->site->kind, &learner->plans[number]->items)
+    return tide_items_fit(&learner->plans[number]->items)
                ? TIDE_OK
                : order_refuse(learner->site, "it has no types, or more than code saves");
 }
@@ -59,7 +59,7 @@ static tide_status order_code(tide_site *site)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_site_compile_now", "no memory to learn of it");
     TIDE_FORWARD(order_check_known(learner));
     tide_learned *plan = tide_learner_plan_in_force(learner);
-    if (plan != NULL && !tide_items_fit(site->kind, &plan->items))
+    if (plan != NULL && !tide_items_fit(&plan->items))
         plan = NULL; /* what was declared comes in its place */
     if (plan != NULL && plan->state < TIDE_CODE_REQUESTED)
         plan->state = TIDE_CODE_WANTED;

@@ -11,17 +11,19 @@
 
 /* ---- the model -------------------------------------------------------------------------- */
 
-/* By kind, in nanoseconds. What code gains a use is as the benchmark has it for two compilers on one
- * machine; a scope's table is nearly as good as code. The rest is rough: the least that loops over a
- * site took on one virtual machine that was busy with other work, entering and leaving, acquiring,
- * dispatching to an empty method. It tells which tier is dearer and by about how much. */
+/* Nanoseconds that the code of a scope gains a use, as the benchmark has it for two compilers on one
+ * machine: its table is nearly as good. */
+static const double pays_gain_ns = 0.5;
+
+/* By kind, in nanoseconds. It is rough: the least that loops over a site took on one virtual machine
+ * that was busy with other work, entering and leaving, acquiring, dispatching to an empty method. It
+ * tells which tier is dearer and by about how much. */
 static const struct {
-    double gain;
     double use, type; /* by table, and for each type that is known */
     double full;      /* at tier full, few types in the pool       */
 } pays_of[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {.gain = 0.5, .use = 8, .type = 0.4, .full = 22},
-    [TIDE_KIND_DISPATCH] = {.use = 6, .full = 8}, /* it has no code of its own */
+    [TIDE_KIND_SCOPE] = {.use = 8, .type = 0.4, .full = 22},
+    [TIDE_KIND_DISPATCH] = {.use = 6, .full = 8},
 };
 
 _Static_assert(TIDE_KIND_COUNT == 2, "each kind has its row");
@@ -66,15 +68,15 @@ static double pays_modelled_control(tide_kind kind, uint32_t types)
 
 static tide_site_rival pays_modelled_use(tide_kind kind, tide_tier tier, uint32_t types)
 {
-    double control = pays_modelled_control(kind, types), gain = pays_of[kind].gain;
-    tide_assert(control > gain);
+    double control = pays_modelled_control(kind, types);
+    tide_assert(control > pays_gain_ns);
     return (tide_site_rival){.tier = tier,
-                             .ns = tier == TIDE_TIER_COMPILED ? control - gain
+                             .ns = tier == TIDE_TIER_COMPILED ? control - pays_gain_ns
                                    : tier == TIDE_TIER_TABLE  ? control
                                                               : pays_of[kind].full};
 }
 
-/* NULL: nothing is known. */
+/* `plan` NULL: the types of the site are not known, and the model counts none. */
 static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tide_tier tier)
 {
     uint32_t types = plan != NULL ? plan->items.count : 0;
@@ -96,8 +98,7 @@ static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tid
 void tide_pays_describe(const tide_learned *plan, tide_site_information *out)
 {
     for (int tier = TIDE_TIER_FULL; tier <= TIDE_TIER_COMPILED; tier++) {
-        bool made =
-            plan != NULL ? tide_items_fit(out->kind, &plan->items) : out->kind == TIDE_KIND_SCOPE;
+        bool made = plan != NULL ? tide_items_fit(&plan->items) : out->kind == TIDE_KIND_SCOPE;
         if (tier == TIDE_TIER_COMPILED && !made)
             continue;
         tide_site_rival use = pays_use_by(plan, out->kind, (tide_tier)tier);
@@ -116,22 +117,22 @@ void tide_pays_describe(const tide_learned *plan, tide_site_information *out)
 /* Nanoseconds of a use: as a trial has measured it, or else as modelled. */
 static double pays_measured_gain(const tide_learned *plan)
 {
-    tide_assert(plan->code.kind < TIDE_KIND_COUNT);
     tide_trial_figures measured = tide_trial_measured(plan);
-    return measured.uses == 0 ? pays_of[plan->code.kind].gain
-                              : measured.control_ns - measured.candidate_ns;
+    return measured.uses == 0 ? pays_gain_ns : measured.control_ns - measured.candidate_ns;
 }
 
 /* A trial that the code has lost says that there is nothing to gain. It may have been wrong, so the
  * code gets another chance, but late. */
 static double pays_gain_of(const tide_learned *plan)
 {
-    double gain = pays_measured_gain(plan), least = pays_of[plan->code.kind].gain / 10;
+    double gain = pays_measured_gain(plan), least = pays_gain_ns / 10;
     return gain > least && gain > tide_trial_measured(plan).error_ns ? gain : least;
 }
 
 void tide_pays_count(tide_learner *learner)
 {
+    if (learner->site->kind != TIDE_KIND_SCOPE)
+        return; /* it has no code that could be missed */
     uint64_t uses = tide_site_uses(learner->site), more = uses - learner->uses_counted;
     tide_assert(uses >= learner->uses_counted);
     learner->uses_counted = uses;
@@ -148,7 +149,7 @@ void tide_pays_count(tide_learner *learner)
 double tide_pays_lost(const tide_learned *plan)
 {
     tide_assert(plan->uses_without >= 0);
-    if (!tide_items_fit(plan->code.kind, &plan->items))
+    if (!tide_items_fit(&plan->items))
         return 0; /* there is no code that could be missed */
     return plan->uses_without * pays_gain_of(plan);
 }

@@ -140,7 +140,7 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
         return;
     }
     tide_force_items(learner, &items, round, TIDE_REASON_declared);
-    if (!tide_items_fit(learner->site->kind, &items) && learner->reason == TIDE_REASON_declared)
+    if (!tide_items_fit(&items) && learner->reason == TIDE_REASON_declared)
         learner->reason = TIDE_REASON_many_types;
 }
 

@@ -166,7 +166,7 @@ static tide_status order_make_spec(const tide_site *site, tide_spec *spec)
         return tide_error_status();
     const tide_learner *learner = site->record->learner;
     const tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
-    if (plan == NULL || !tide_items_fit(site->kind, &plan->items))
+    if (plan == NULL || !tide_items_fit(&plan->items))
         return tide_fail(TIDE_ERROR_STATE, call, "%s of '%.200s'",
                          plan == NULL ? "nothing has been learned yet" : "no code is made",
                          tide_site_name(site));
