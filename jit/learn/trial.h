@@ -11,7 +11,7 @@
  * `trial_margin` times what one took by the candidate. Means of
  * gains are judged, so noise that lasts for some uses is in their error.
  *
- * A round opens the trial for a burst of uses (setting trial_burst). After it the next round
+ * A round opens the trial for a burst of uses (constant trial_burst). After it the next round
  * decides, if the mean gain is more than four standard errors from 0; else that round opens the
  * next burst. So a trial is spread over the run. A trial of `trial_calls` uses that has shown
  * nothing ends without a winner. A window, a fork or another plan interrupts a trial; it goes on

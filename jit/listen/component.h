@@ -12,7 +12,7 @@
 #include <tidepool/site.h>
 #include <tidepool/status.h>
 
-enum { TIDE_LISTEN_INTERFACE = 4 }; /* raised whenever anything below changes */
+enum { TIDE_LISTEN_INTERFACE = 5 }; /* raised whenever anything below changes */
 
 /* What a client wants done; what it did not say is 0 or NULL. */
 typedef struct tide_listen_order {
@@ -20,7 +20,7 @@ typedef struct tide_listen_order {
     uint64_t id;      /* of the site or pool                           */
     const char *name, *kind, *tier, *key;
     double value;
-    const char *types[64];
+    const char *types[TIDE_SITE_TYPES + 1]; /* one more than a site may have, to tell too many */
     size_t type_count;
     const char *tunable, *variant; /* of a tunable, and `value` or `variant` for it   */
     uint64_t row;                  /* the key that is meant                           */

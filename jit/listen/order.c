@@ -73,8 +73,7 @@ static tide_status order_declare(tide_site *site, const tide_listen_order *order
 {
     tide_type types[TIDE_SITE_TYPES];
     if (order->type_count == 0 || order->type_count > TIDE_SITE_TYPES)
-        return tide_fail(TIDE_ERROR_SIZE, call, "%zu types; 1 to %d may be declared",
-                         order->type_count, TIDE_SITE_TYPES);
+        return tide_fail(TIDE_ERROR_SIZE, call, "1 to %d types may be declared", TIDE_SITE_TYPES);
     for (size_t i = 0; i < order->type_count; i++) {
         types[i] = tide_type_find(order->types[i]);
         if (types[i] == 0)

@@ -12,7 +12,7 @@
 #include "runtime/base/type.h"
 #include "runtime/dispatch/generic.h"
 
-/* A page of methods stays where it is for good: compiled code holds addresses of places in it. */
+/* A page of methods stays where it is for good: plans hold addresses of places in it. */
 enum { PAGE_TYPES = 256, PAGES = TIDE_TYPE_LIMIT / PAGE_TYPES };
 _Static_assert(TIDE_TYPE_LIMIT % PAGE_TYPES == 0, "every type has a place in a page");
 _Static_assert(TIDE_ALL_TYPES >= TIDE_TYPE_LIMIT, "no type is taken for the fallback");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sites that dispatch, and their compiled code, need of a generic function. */
+/* What sites that dispatch need of a generic function. */
 #ifndef TIDEPOOL_RUNTIME_DISPATCH_GENERIC_H
 #define TIDEPOOL_RUNTIME_DISPATCH_GENERIC_H
 

@@ -58,7 +58,7 @@ static void a_scope_has_its_types_after_a_few_uses(void **state)
     assert_int_equal(learned().rounds, rounds);
 }
 
-/* In rounds only, where the program says so; other kinds always. */
+/* With the constant `adapt` at 0 a scope gets its types in rounds only, as a dispatch always does. */
 static void without_it_a_round_decides(void **state)
 {
     (void)state;

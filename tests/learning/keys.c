@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dispatches by keys: integers that are no types are learned, declared, missed and told as types
- * are. */
+/* Dispatches by keys: integers that are no types are learned, missed and told as types are. */
 #define _GNU_SOURCE
 #include "learning.h"
 

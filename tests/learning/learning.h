@@ -14,8 +14,8 @@
 
 enum { PATIENCE_MS = 120000 }; /* after which a test has failed; none waits for it */
 
-/* Every setting as it is initially, but for: no keeper, no trials, executions counted, no budget,
- * code at once whether it pays or not; and rounds alone decide, on windows of 200 uses. */
+/* Every setting and constant as it is initially, but for: no background thread, no trials, runs of code
+ * counted, code at once whether it pays or not; and rounds alone decide, on windows of 200 uses. */
 void settings_of_tests(void);
 void set(const char *name, double value);
 
