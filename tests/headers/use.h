@@ -77,7 +77,6 @@ static int use_acquires(tide_pool *pool, int few, size_t many, unsigned char tin
         tide_bit_clear(bits, 2);
         USE_CHECK(tide_bit_test(bits, 1) && !tide_bit_test(bits, 2));
     }
-    USE_CHECK(tide_acquire_type(pool, TIDE_F64, many) != NULL);
     USE_CHECK(tide_acquire_type(pool, tide_type_of(use_point), many) != NULL);
     USE_CHECK(tide_type_of(int) == TIDE_I32 && tide_type_of(double) == TIDE_F64);
     USE_CHECK(tide_type_name(tide_type_of(use_point)) != NULL);
@@ -89,11 +88,9 @@ static int use_arrays(tide_pool *pool, int ndim)
     int wrong = 0;
     TIDE_SCOPE(pool);
     tide_array *array = tide_array_acquire(pool, TIDE_F32, ndim, use_shape);
-    USE_CHECK(array != NULL && tide_array_data(array) != NULL);
+    USE_CHECK(array != NULL && tide_array_data(array) != NULL && array->length == 6);
     array = tide_array_acquire_order(pool, TIDE_F32, TIDE_COLUMN_MAJOR, 2, use_shape);
     USE_CHECK(array != NULL);
-    array = tide_array_acquire(pool, TIDE_F32, ndim, use_shape);
-    USE_CHECK(array != NULL && array->length == 6);
     USE_CHECK(TIDE_NDIM_MAX == 8);
     return wrong;
 }
@@ -103,8 +100,7 @@ static int use_scopes(tide_pool *pool, int n, unsigned count)
     int wrong = 0, rounds = 0;
     TIDE_SCOPE_TYPES(pool, double, int, struct use_point, unsigned char, short, long, float, char);
     TIDE_FRAME(pool, (double, a, n), (struct use_point, b, count), (const char *, c, 3));
-    TIDE_FRAME(pool, (double, d, n), (struct use_point, e, count), (unsigned char, f, 3L));
-    USE_CHECK(a != NULL && b != NULL && c != NULL && d != NULL && e != NULL && f != NULL);
+    USE_CHECK(a != NULL && b != NULL && c != NULL);
     TIDE_LOOP(pool, i, n)
     {
         TIDE_SCOPE(pool);
@@ -115,7 +111,7 @@ static int use_scopes(tide_pool *pool, int n, unsigned count)
         }
     }
     USE_CHECK(rounds == n * USE_AS(int, count));
-    USE_CHECK(tide_pool_depth(pool) == 3);
+    USE_CHECK(tide_pool_depth(pool) == 2);
     return wrong;
 }
 

@@ -37,16 +37,12 @@ static int use_literals(tide_pool *pool)
     USE_CHECK(array->length == 6);
     array = tide_array_acquire_order(pool, TIDE_F32, TIDE_ROW_MAJOR, 2, (int64_t[]){2, 4});
     USE_CHECK(array->length == 8);
-    array = tide_array_acquire(pool, TIDE_F32, 3, (int64_t[]){2, 3, 4});
-    USE_CHECK(array->length == 24);
-    USE_CHECK(tide_acquire_type(pool, TIDE_F32, (size_t[]){1, 2}[1]) != NULL);
     tide_generic *generic = tide_generic_create("sum");
     USE_CHECK(tide_generic_add(generic, TIDE_ALL_TYPES, use_sum) == TIDE_OK);
     TIDE_DISPATCH(generic, TIDE_F64, &(use_pair){3, 4});
     USE_CHECK(use_last_sum == 7);
     TIDE_FRAME(pool, (double, a, (size_t[]){1, 2}[1]), (int, b, 2));
-    TIDE_FRAME(pool, (double, c, (size_t[]){1, 2}[1]), (int, d, 2));
-    USE_CHECK(a != NULL && b != NULL && c != NULL && d != NULL);
+    USE_CHECK(a != NULL && b != NULL);
     size_t rounds = 0;
     TIDE_LOOP(pool, i, (int[]){1, 2}[1]) rounds += i + 1;
     USE_CHECK(rounds == 3);
@@ -67,7 +63,6 @@ static int use_commas(tide_pool *pool)
     TIDE_FRAME(pool, (double, x, 2), ((struct { int a, b; }), y, 3));
     void *made = tide_acquire(pool, (struct { int a, b; }), 2);
     USE_CHECK(made != NULL && x != NULL && y != NULL);
-    USE_CHECK((y + 1)->b == (y + 1)->b || true);
     USE_CHECK(tide_zeros(pool, (struct { int a, b; }), 2)[1].b == 0);
     USE_CHECK(tide_type_size(tide_type_of(struct { int a, b; })) == 8);
     USE_CHECK(tide_type_of((use_pair)) == tide_type_of(use_pair));
