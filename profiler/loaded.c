@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What files said of this program's sites: found again by key, and put together with what was seen
+/* What files said of this program's scopes: found again by key, and put together with what was seen
  * since, for a file to be written. */
 #include "profiler/loaded.h"
 
@@ -24,12 +24,14 @@ void tide_loaded_replace(tide_profile_set *set)
 
 /* ---- which site ------------------------------------------------------------------------- */
 
-/* Does the loose key name one site of this program alone? */
+/* Does the loose key name one scope of this program alone? */
 static bool loaded_key_is_unique(const tide_key *key)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites), same = 0;
     for (size_t i = 0; i < count && same < 2; i++) {
+        if (sites[i]->kind != TIDE_KIND_SCOPE)
+            continue;
         tide_key other = tide_key_of(sites[i]);
         same += tide_key_compare_loosely(&other, key) == 0;
     }
@@ -39,21 +41,20 @@ static bool loaded_key_is_unique(const tide_key *key)
 /* What was loaded of a site, or NULL. */
 static tide_profile_set_site *loaded_find(const tide_site *site)
 {
-    if (loaded_set == NULL)
+    if (loaded_set == NULL || site->kind != TIDE_KIND_SCOPE)
         return NULL;
     tide_key key = tide_key_of(site);
     tide_profile_set_site *found = tide_profile_set_find(loaded_set, &key);
-    tide_assert(found == NULL || found->key.kind == site->kind);
     if (found != NULL)
         return found;
     found = tide_profile_set_find_loosely(loaded_set, &key);
     return found != NULL && loaded_key_is_unique(&key) ? found : NULL;
 }
 
-/* All that this process has seen of the site. False: nothing. */
+/* All that this process has seen of a scope. False: nothing. */
 static bool loaded_seen_of(const tide_site *site, tide_site_profile *out)
 {
-    tide_tally *tally = tide_tally_of(site);
+    tide_tally *tally = site->kind == TIDE_KIND_SCOPE ? tide_tally_of(site) : NULL;
     if (tally == NULL)
         return false;
     tide_tally_read(tally, out);
@@ -113,9 +114,9 @@ static tide_status loaded_collect_site(const tide_site *site, tide_profile_set *
                                        const char *call)
 {
     tide_site_profile seen;
-    tide_key key = tide_key_of(site);
     if (!loaded_seen_of(site, &seen))
         return TIDE_OK;
+    tide_key key = tide_key_of(site);
     tide_profile_set_site *loaded = loaded_find(site);
     if (loaded != NULL)
         loaded->superseded = true;

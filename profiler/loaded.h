@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What files said of this program's sites. It stays until another file is loaded in its place. */
+/* What files said of this program's scopes. It stays until another file is loaded in its place. */
 #ifndef TIDEPOOL_PROFILER_LOADED_H
 #define TIDEPOOL_PROFILER_LOADED_H
 
@@ -11,7 +11,7 @@ void tide_loaded_replace(tide_profile_set *set);
 /* Adds a copy of what was loaded to `to`. Registry locked. */
 tide_status tide_loaded_copy(tide_profile_set *to, const char *call);
 
-/* Adds to `to` what was seen of the program's sites, and, unless `own`, what was loaded of sites of
+/* Adds to `to` what was seen of the program's scopes, and, unless `own`, what was loaded of scopes of
  * which nothing was seen, as far as the set's limits leave room for it. Registry locked. */
 tide_status tide_loaded_collect(tide_profile_set *to, bool own, const char *call);
 

@@ -152,8 +152,7 @@ static void observe_leave(tide_scope *scope)
 
 /* ---- dispatches -------------------------------------------------------------------------- */
 
-/* Counts before the method runs: it may use the site itself, or never return. The pattern is the
- * address of the generic function. */
+/* Counts before the method runs: it may use the site itself, or never return. */
 static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
                              const tide_plan *plan, tide_site *site)
 {
@@ -163,9 +162,8 @@ static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
     tide_type number = met ? tide_generic_number(generic, type) : TIDE_NO_TYPE;
     use u = observe_begin_use(site, plan, met);
     if (u.shard != NULL) {
-        tide_shard_count(u.shard);
+        tide_shard_count(u.shard, generic);
         tide_shard_count_type(u.shard, number, 1);
-        tide_shard_count_pattern(u.shard, &(int64_t){(int64_t)(intptr_t)generic}, 1);
     }
     observe_end_use(&u);
     __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);

@@ -3,10 +3,7 @@
  * table are translated to those of another, or to those of the process. */
 #include "profiler/profile_set.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include <tidepool/generic.h>
 
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
@@ -112,7 +109,6 @@ typedef struct translation {
     const tide_profile_set *from;
     tide_profile_set *to;
     const char *call;
-    bool in_part; /* patterns with a type that cannot be translated may be left out */
 } translation;
 
 static tide_type set_type_into_table(const translation *self, tide_type type)
@@ -130,54 +126,15 @@ static tide_type set_type_into_process(const translation *self, tide_type type)
     return tide_type_known(&self->from->types[type - 1]);
 }
 
-static int set_compare_words(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* The set of types that a scope touched stays ascending. */
-static bool set_translate_pattern(const translation *how, tide_profile_pattern *pattern)
-{
-    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
-    for (uint32_t i = 0; i < pattern->length; i++) {
-        tide_type type = how->type(how, (tide_type)pattern->words[i]);
-        if (type == TIDE_NO_TYPE)
-            return false;
-        pattern->words[i] = type;
-    }
-    qsort(pattern->words, pattern->length, sizeof *pattern->words, set_compare_words);
-    return true;
-}
-
-/* A key is the same everywhere. */
-static bool set_translate_type(const translation *how, tide_type *type)
-{
-    if (*type < TIDE_KEY_FIRST)
-        *type = how->type(how, *type);
-    return *type != TIDE_NO_TYPE;
-}
-
-/* False when a type, or a pattern that may not be left out, cannot be translated. */
+/* False when a type cannot be translated. */
 static bool set_translate(const translation *how, tide_site_profile *profile)
 {
-    uint32_t kept = 0;
     tide_assert(profile->type_count <= TIDE_PROFILE_TYPES);
-    tide_assert(profile->pattern_count <= TIDE_PROFILE_PATTERNS);
-    for (uint32_t i = 0; i < profile->type_count; i++)
-        if (!set_translate_type(how, &profile->types[i].type))
-            return false;
-    for (uint32_t i = 0; i < profile->pattern_count; i++) {
-        tide_profile_pattern pattern = profile->patterns[i];
-        if (set_translate_pattern(how, &pattern))
-            profile->patterns[kept++] = pattern;
-        else if (how->in_part)
-            profile->pattern_other += pattern.scopes;
-        else
+    for (uint32_t i = 0; i < profile->type_count; i++) {
+        profile->types[i].type = how->type(how, profile->types[i].type);
+        if (profile->types[i].type == TIDE_NO_TYPE)
             return false;
     }
-    tide_assert(kept <= profile->pattern_count);
-    profile->pattern_count = kept;
     return true;
 }
 
@@ -186,7 +143,7 @@ static bool set_translate(const translation *how, tide_site_profile *profile)
 bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_set_site *site,
                               tide_site_profile *out)
 {
-    const translation how = {.type = set_type_into_process, .from = set, .in_part = true};
+    const translation how = {.type = set_type_into_process, .from = set};
     tide_site_profile profile = site->profile;
     memset(out, 0, sizeof *out);
     if (!set_translate(&how, &profile))
@@ -251,8 +208,8 @@ static tide_profile_set_site *set_make_site(const tide_key *key)
     char *at = made->strings;
     memset(made, 0, sizeof *made);
     made->key =
-        (tide_key){key->kind, key->line, set_append_string(&at, key->name),
-                   set_append_string(&at, key->file), set_append_string(&at, key->function)};
+        (tide_key){key->line, set_append_string(&at, key->name), set_append_string(&at, key->file),
+                   set_append_string(&at, key->function)};
     tide_assert(at == made->strings + bytes);
     return made;
 }
@@ -286,11 +243,9 @@ tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,
                                  const char *call)
 {
-    const translation how = {set_type_into_table, table, set, call, false};
+    const translation how = {set_type_into_table, table, set, call};
     tide_site_profile own = *profile;
-    tide_assert(table != set && (unsigned)key->kind < TIDE_KIND_COUNT);
-    if (key->kind == TIDE_KIND_DISPATCH) /* an address says nothing elsewhere */
-        own.pattern_count = own.pattern_other = 0;
+    tide_assert(table != set && own.generic == NULL);
     if (!set_translate(&how, &own))
         return tide_error_status();
     tide_profile_set_site *site = tide_profile_set_find(set, key);
@@ -324,9 +279,8 @@ static const char *key_or_empty(const char *text)
 /* Without a file, `function` may be an address and no string: it is left out. */
 tide_key tide_key_of(const tide_site *site)
 {
-    tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
-    return (tide_key){site->kind, site->place.line, key_or_empty(site->name),
-                      key_or_empty(site->place.file),
+    tide_assert(site->kind == TIDE_KIND_SCOPE);
+    return (tide_key){site->place.line, key_or_empty(site->name), key_or_empty(site->place.file),
                       site->place.file != NULL ? key_or_empty(site->place.function) : ""};
 }
 
@@ -340,8 +294,6 @@ int tide_key_compare_loosely(const tide_key *left, const tide_key *right)
 {
     tide_assert(left->name != NULL && left->file != NULL && left->function != NULL);
     tide_assert(right->name != NULL && right->file != NULL && right->function != NULL);
-    if (left->kind != right->kind)
-        return left->kind < right->kind ? -1 : 1;
     int order = strcmp(left->function, right->function);
     if (order == 0)
         order = strcmp(left->name, right->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A set of profiles: each under the key of its site, with types numbered by a table of the set's
+/* A set of profiles of scopes: each under the key of its site, with types numbered by a table of the set's
  * own. So it does not depend on the sites and types of this process. It is what a file holds, and
  * what is in memory of a file that was loaded.
  *
@@ -19,15 +19,14 @@
 enum { TIDE_KEY_STRING_MAX = 4096 };
 
 typedef struct tide_key {
-    tide_kind kind;
     uint32_t line;
     const char *name, *file, *function; /* never NULL; "" if there is none */
 } tide_key;
 
-/* Its strings are the site's own. */
+/* Of a scope. Its strings are the site's own. */
 tide_key tide_key_of(const tide_site *site);
 
-/* The order of loose keys: kind, function, name, last part of the file. */
+/* The order of loose keys: function, name, last part of the file. */
 int tide_key_compare_loosely(const tide_key *left, const tide_key *right);
 
 /* The order of strict keys: first that of loose ones, so that those of one loose

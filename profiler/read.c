@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tidepool/generic.h>
-
 #include "profiler/text.h"
 #include "profiler/tokenizer.h"
 #include "runtime/base/assert.h"
@@ -22,9 +20,7 @@ typedef struct reader {
     tide_profile_set table; /* the file's types */
     tide_profile_set *set;
     bool in_site, tuned; /* a line of a tunable has come */
-    uint64_t version;
     uint32_t sites;
-    uint64_t patterned; /* uses of the site whose pattern has been read */
     tide_key key;
     tide_site_profile profile;
     char name[TIDE_KEY_STRING_MAX + 1], file[TIDE_KEY_STRING_MAX + 1],
@@ -45,7 +41,7 @@ static bool read_type(reader *r)
 {
     uint64_t size, align;
     if (r->in_site || r->sites != 0)
-        return tide_tokens_bad(&r->tokens, "a type after the first site");
+        return tide_tokens_bad(&r->tokens, "a type after the first scope");
     if (!tide_tokens_number(&r->tokens, "the size", 0, INT64_MAX, &size) ||
         !tide_tokens_number(&r->tokens, "the alignment", 1, 4096, &align) ||
         !tide_tokens_string(&r->tokens, "the name", TIDE_TEXT_TYPE_NAME, r->type_name))
@@ -62,63 +58,50 @@ static bool read_type(reader *r)
                       : tide_tokens_bad(&r->tokens, "the type was named before, as number %u", id);
 }
 
-static bool read_kind(reader *r)
-{
-    if (!tide_tokens_blank(&r->tokens, "a kind"))
-        return false;
-    for (int kind = 0; kind < TIDE_KIND_COUNT; kind++)
-        if (tide_tokens_starts(&r->tokens, tide_kind_name((tide_kind)kind))) {
-            r->key.kind = (tide_kind)kind;
-            return true;
-        }
-    return tide_tokens_bad(&r->tokens, "no such kind of site");
-}
-
 /* The site has been read: adds it to the set. */
 static bool read_finish_site(reader *r)
 {
     if (!r->in_site)
         return true;
-    tide_assert(r->profile.scopes >= 1 && r->patterned <= r->profile.scopes);
+    tide_assert(r->profile.scopes >= 1);
     r->in_site = false;
     return tide_profile_set_add(r->set, &r->key, &r->profile, &r->table, r->tokens.call) ==
                TIDE_OK ||
            tide_tokens_failed(&r->tokens);
 }
 
-static bool read_site(reader *r)
+static bool read_scope(reader *r)
 {
     uint64_t line;
     tide_site_profile *profile = &r->profile;
     if (!read_finish_site(r))
         return false;
     memset(profile, 0, sizeof *profile);
-    if (!read_kind(r) || !tide_tokens_number(&r->tokens, "the line", 0, UINT32_MAX, &line) ||
+    if (!tide_tokens_number(&r->tokens, "the line", 0, UINT32_MAX, &line) ||
         !tide_tokens_number(&r->tokens, "the count of uses", 1, TIDE_TEXT_COUNT_MAX,
                             &profile->scopes) ||
         !tide_tokens_number(&r->tokens, "the count of others", 0, TIDE_TEXT_COUNT_MAX,
                             &profile->other) ||
-        !tide_tokens_number(&r->tokens, "the count of other patterns", 0, profile->scopes,
-                            &profile->pattern_other) ||
         !tide_tokens_string(&r->tokens, "the name", TIDE_KEY_STRING_MAX, r->name) ||
         !tide_tokens_string(&r->tokens, "the file", TIDE_KEY_STRING_MAX, r->file) ||
         !tide_tokens_string(&r->tokens, "the function", TIDE_KEY_STRING_MAX, r->function))
         return false;
-    r->key = (tide_key){r->key.kind, (uint32_t)line, r->name, r->file, r->function};
-    r->patterned = profile->pattern_other;
+    r->key = (tide_key){(uint32_t)line, r->name, r->file, r->function};
     r->in_site = true;
     r->sites++;
     return tide_tokens_nothing_more(&r->tokens);
 }
 
-/* What follows a type or a key. */
-static bool read_figures(reader *r, uint64_t type)
+static bool read_uses(reader *r)
 {
     tide_site_profile *profile = &r->profile;
-    uint64_t scopes, slots, most;
+    uint64_t type, scopes, slots, most;
+    if (!r->in_site)
+        return tide_tokens_bad(&r->tokens, "uses of no scope");
     if (profile->type_count == TIDE_PROFILE_TYPES)
         return tide_tokens_bad(&r->tokens, "more than %d types", TIDE_PROFILE_TYPES);
-    if (!tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes, &scopes) ||
+    if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) ||
+        !tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes, &scopes) ||
         !tide_tokens_number(&r->tokens, "the count of slots", scopes, scopes * TIDE_ROW_MAX,
                             &slots) ||
         !tide_tokens_number(&r->tokens, "the most slots", (slots + scopes - 1) / scopes,
@@ -126,8 +109,7 @@ static bool read_figures(reader *r, uint64_t type)
         return false;
     for (uint32_t i = 0; i < profile->type_count; i++)
         if (profile->types[i].type == type)
-            return tide_tokens_bad(&r->tokens, "%s %" PRIu64 " for the second time",
-                                   type >= TIDE_KEY_FIRST ? "key" : "type", type % TIDE_KEY_FIRST);
+            return tide_tokens_bad(&r->tokens, "type %" PRIu64 " for the second time", type);
     tide_assert(slots >= scopes && most <= TIDE_ROW_MAX &&
                 profile->type_count < TIDE_PROFILE_TYPES);
     profile->types[profile->type_count++] =
@@ -135,75 +117,14 @@ static bool read_figures(reader *r, uint64_t type)
     return tide_tokens_nothing_more(&r->tokens);
 }
 
-static bool read_uses(reader *r)
-{
-    uint64_t type;
-    if (!r->in_site)
-        return tide_tokens_bad(&r->tokens, "uses of no site");
-    return tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) &&
-           read_figures(r, type);
-}
-
-static bool read_key(reader *r)
-{
-    uint64_t key;
-    if (!r->in_site || r->key.kind != TIDE_KIND_DISPATCH)
-        return tide_tokens_bad(&r->tokens, "a key of no dispatch");
-    return tide_tokens_number(&r->tokens, "the key", 0, TIDE_TYPE_LIMIT - 1, &key) &&
-           read_figures(r, TIDE_KEY_FIRST + key);
-}
-
-/* The types of a scope, each once. */
-static bool read_types_of(reader *r, tide_profile_pattern *pattern)
-{
-    uint64_t word;
-    tide_assert(pattern->length == 0);
-    while (!tide_tokens_at_end(&r->tokens)) {
-        if (pattern->length == TIDE_PATTERN_WORDS)
-            return tide_tokens_bad(&r->tokens, "a pattern of more than %d types",
-                                   TIDE_PATTERN_WORDS);
-        if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &word))
-            return false;
-        for (uint32_t i = 0; i < pattern->length; i++)
-            if (pattern->words[i] == (int64_t)word)
-                return tide_tokens_bad(&r->tokens, "type %" PRIu64 " twice in a set", word);
-        pattern->words[pattern->length++] = (int64_t)word;
-    }
-    return true;
-}
-
-static bool read_pattern(reader *r)
-{
-    tide_site_profile *profile = &r->profile;
-    tide_profile_pattern pattern = {0};
-    if (!r->in_site)
-        return tide_tokens_bad(&r->tokens, "a pattern of no site");
-    if (profile->pattern_count == TIDE_PROFILE_PATTERNS)
-        return tide_tokens_bad(&r->tokens, "more than %d patterns", TIDE_PROFILE_PATTERNS);
-    if (r->patterned == profile->scopes)
-        return tide_tokens_bad(&r->tokens, "a pattern more than there were uses");
-    if (!tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes - r->patterned,
-                            &pattern.scopes))
-        return false;
-    r->patterned += pattern.scopes;
-    tide_assert(r->patterned <= profile->scopes);
-    if (r->key.kind == TIDE_KIND_DISPATCH)
-        return tide_tokens_bad(&r->tokens, "a dispatch has no patterns");
-    if (!read_types_of(r, &pattern))
-        return false;
-    tide_assert(profile->pattern_count < TIDE_PROFILE_PATTERNS);
-    profile->patterns[profile->pattern_count++] = pattern;
-    return tide_tokens_nothing_more(&r->tokens);
-}
-
 static bool read_end(reader *r)
 {
     uint64_t count;
     if (!read_finish_site(r) ||
-        !tide_tokens_number(&r->tokens, "the count of sites", 0, UINT32_MAX, &count))
+        !tide_tokens_number(&r->tokens, "the count of scopes", 0, UINT32_MAX, &count))
         return false;
     if (count != r->sites)
-        return tide_tokens_bad(&r->tokens, "%" PRIu64 " sites were announced, %u came", count,
+        return tide_tokens_bad(&r->tokens, "%" PRIu64 " scopes were announced, %u came", count,
                                r->sites);
     if (r->tokens.next != r->tokens.text_end)
         return tide_tokens_bad(&r->tokens, "more after the end");
@@ -219,8 +140,14 @@ static bool read_header(reader *r)
     if (!tide_tokens_starts(&r->tokens, "tidepool") ||
         !tide_tokens_blank(&r->tokens, "what it is") || !tide_tokens_starts(&r->tokens, "profile"))
         return tide_tokens_bad(&r->tokens, "not a profile");
-    return tide_tokens_number(&r->tokens, "the version", 1, 2, &r->version) &&
-           tide_tokens_nothing_more(&r->tokens);
+    uint64_t version;
+    if (!tide_tokens_number(&r->tokens, "the version", 0, UINT32_MAX, &version) ||
+        !tide_tokens_nothing_more(&r->tokens))
+        return false;
+    return version == TIDE_TEXT_VERSION ||
+           tide_tokens_bad(&r->tokens,
+                           "a profile of version %" PRIu64 ", this library reads version %d",
+                           version, TIDE_TEXT_VERSION);
 }
 
 /* Any line but the first and the last. */
@@ -229,16 +156,12 @@ static bool read_line(reader *r)
     static const struct {
         const char *word;
         bool (*read)(reader *r);
-    } lines[] = {{"type", read_type},
-                 {"site", read_site},
-                 {"uses", read_uses},
-                 {"key", read_key},
-                 {"pattern", read_pattern}};
+    } lines[] = {{"type", read_type}, {"scope", read_scope}, {"uses", read_uses}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (tide_tokens_starts(&r->tokens, lines[i].word))
-            return r->tuned ? tide_tokens_bad(&r->tokens, "a site after the first tunable")
+            return r->tuned ? tide_tokens_bad(&r->tokens, "a scope after the first tunable")
                             : lines[i].read(r);
-    if (r->version >= 2 && tide_profile_more.read != NULL) {
+    if (tide_profile_more.read != NULL) {
         r->tuned = true;
         return read_finish_site(r) && tide_profile_more.read(&r->set->more, &r->tokens);
     }

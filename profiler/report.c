@@ -15,63 +15,21 @@
 #include "runtime/base/os.h"
 #include "runtime/scope/site.h"
 
-enum { PATTERNS_SHOWN = 4 };
-
 static const char *report_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
-static double report_percent(uint64_t part, uint64_t whole)
-{
-    tide_assert(whole != 0);
-    return 100 * (double)part / (double)whole;
-}
-
 static void report_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 {
     char key[32];
-    tide_assert(type->scopes != 0);
+    tide_assert(type->scopes != 0 && uses != 0);
     snprintf(key, sizeof key, "key %" PRIu32, type->type - TIDE_KEY_FIRST);
     fprintf(out, "    %-16s in %5.1f %% of uses, %.2f slots each, at most %" PRIu32 "\n",
             type->type >= TIDE_KEY_FIRST ? key : tide_type_name(type->type),
-            report_percent(type->scopes, uses), (double)type->slots / (double)type->scopes,
+            100 * (double)type->scopes / (double)uses, (double)type->slots / (double)type->scopes,
             type->slots_max);
-}
-
-/* ---- patterns --------------------------------------------------------------------------- */
-
-/* A set of types in braces, or a function by its name. */
-static void report_pattern(FILE *out, tide_kind kind, const tide_profile_pattern *pattern)
-{
-    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
-    tide_assert(kind != TIDE_KIND_DISPATCH || pattern->length == 1);
-    if (kind == TIDE_KIND_DISPATCH) {
-        fprintf(out, "%s()", tide_generic_name((const tide_generic *)(intptr_t)pattern->words[0]));
-        return;
-    }
-    fputc('{', out);
-    for (uint32_t i = 0; i < pattern->length; i++)
-        fprintf(out, "%s%s", i == 0 ? "" : ", ", tide_type_name((tide_type)pattern->words[i]));
-    fputc('}', out);
-}
-
-static void report_patterns(FILE *out, tide_kind kind, const tide_site_profile *profile)
-{
-    uint64_t others = profile->pattern_other;
-    for (uint32_t i = 0; i < profile->pattern_count; i++) {
-        const tide_profile_pattern *pattern = &profile->patterns[i];
-        if (i >= PATTERNS_SHOWN) {
-            others += pattern->scopes;
-            continue;
-        }
-        fputs("    ", out);
-        report_pattern(out, kind, pattern);
-        fprintf(out, " %.0f %%\n", report_percent(pattern->scopes, profile->scopes));
-    }
-    if (others != 0)
-        fprintf(out, "    other patterns %.0f %%\n", report_percent(others, profile->scopes));
 }
 
 /* ---- sites ------------------------------------------------------------------------------ */
@@ -113,11 +71,12 @@ static bool report_site(tide_site *site, void *user)
         return true;
     report_head(out, &info, profile.scopes);
     report_reason(out, &info);
+    if (profile.generic != NULL)
+        fprintf(out, "    of %s()\n", tide_generic_name(profile.generic));
     for (uint32_t i = 0; i < profile.type_count; i++)
         report_type(out, &profile.types[i], profile.scopes);
     if (profile.other != 0)
         fprintf(out, "    other types: %" PRIu64 " touches\n", profile.other);
-    report_patterns(out, info.kind, &profile);
     return true;
 }
 

@@ -68,9 +68,13 @@ static tide_site_profile *shard_inside(const tide_shard *shard)
     return seen;
 }
 
-void tide_shard_count(tide_shard *shard)
+void tide_shard_count(tide_shard *shard, const tide_generic *generic)
 {
-    shard_inside(shard)->scopes++;
+    tide_site_profile *seen = shard_inside(shard);
+    if (seen->scopes++ == 0)
+        seen->generic = generic;
+    else if (seen->generic != generic)
+        seen->generic = NULL;
 }
 
 void tide_shard_count_bytes(tide_shard *shard, uint64_t bytes)
@@ -95,33 +99,6 @@ void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
     place->scopes++;
     place->slots += slots;
     place->slots_max = place->slots_max < slots ? slots : place->slots_max;
-}
-
-static bool shard_is_pattern(const tide_profile_pattern *place, const int64_t *words,
-                             uint32_t length)
-{
-    return place->length == length &&
-           (length == 0 || memcmp(place->words, words, length * sizeof *words) == 0);
-}
-
-void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length)
-{
-    tide_site_profile *seen = shard_inside(shard);
-    uint32_t i = 0;
-    while (i < seen->pattern_count && !shard_is_pattern(&seen->patterns[i], words, length))
-        i++;
-    if (i == TIDE_PROFILE_PATTERNS || length > TIDE_PATTERN_WORDS) {
-        seen->pattern_other++;
-        return;
-    }
-    tide_profile_pattern *place = &seen->patterns[i];
-    if (i == seen->pattern_count) {
-        seen->pattern_count++;
-        *place = (tide_profile_pattern){.length = length};
-        if (length != 0)
-            memcpy(place->words, words, length * sizeof *words);
-    }
-    place->scopes++;
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */

@@ -12,13 +12,14 @@
 #ifndef TIDEPOOL_PROFILER_SHARD_H
 #define TIDEPOOL_PROFILER_SHARD_H
 
+#include <tidepool/generic.h>
 #include <tidepool/profile.h>
 
 typedef struct tide_shard {
     bool taken; /* atomic */
-    tide_site_profile
-        *seen;       /* NULL: nothing was counted since it was freed. Atomic, and what it points
-                                to is of who has taken the shard */
+    /* NULL: nothing was counted since it was freed. Atomic, and what it points to is of who has taken
+     * the shard. */
+    tide_site_profile *seen;
     char apart_[48]; /* two shards share no cache line */
 } tide_shard;
 
@@ -26,11 +27,11 @@ typedef struct tide_shard {
 bool tide_shard_enter(tide_shard *shard);
 void tide_shard_leave(tide_shard *shard);
 
-/* Counting, inside. One use; then what it touched, and the bytes of that; then its pattern. */
-void tide_shard_count(tide_shard *shard);
+/* Counting, inside. One use, of a dispatch: of that generic function (a scope's: NULL); then what it
+ * touched, and the bytes of that. */
+void tide_shard_count(tide_shard *shard, const tide_generic *generic);
 void tide_shard_count_bytes(tide_shard *shard, uint64_t bytes);
 void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots);
-void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length);
 
 /* Are there figures? Any thread. */
 bool tide_shard_has_figures(const tide_shard *shard);

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* A set of profiles as text, and back.
  *
- *   tidepool profile 1
+ *   tidepool profile 3                        the version: no other one is read
  *   type 8 8 "f64"                            size, alignment; numbered from 1 in this order
- *   site scope 12 300 0 0 "" "work.c" "step"  kind, line, uses, touches of other types, uses of
- *                                             other patterns; name, file, function
- *   uses 1 300 600 2                          of the last site: type, uses, slots, most slots
- *   key 17 300 300 1                          the same of a key, in place of a type: of dispatches
- *                                             by keys only
- *   pattern 300 1                             of the last site: uses, words (a type by its
- *                                             number); of scopes only
+ *   scope 12 300 0 "" "work.c" "step"         line, uses, touches of other types; name, file,
+ *                                             function
+ *   uses 1 300 600 2                          of the last scope: type, uses, slots, most slots
  *   knob 32 "tile" "work.c"                   a tunable's value, name, file
  *   tuned 7 1 "product" "work.c"              of variants: key, 0 measured, 1 settled, 2 pinned;
  *                                             name, file
  *   candidate 60 8812 31 1 "8x8"              of the last of these: timed uses, picoseconds of one,
  *                                             standard error; 1: it is chosen; the variant's name
- *   end 1                                     how many sites there were
+ *   end 1                                     how many scopes there were
  *
- * A text with tunables is of version 2. Their lines are those of the room jit/tune.
+ * The lines of tunables are those of the room jit/tune. Dispatches are not written: no text can name
+ * their functions.
  *
  * One blank between words, a line feed at each line's end, nothing after the last. In strings
  * backslashes, quotes, control characters and bytes that are no UTF-8 are written \\, \", \n, \t or
@@ -26,6 +23,8 @@
 #define TIDEPOOL_PROFILER_TEXT_H
 
 #include "profiler/profile_set.h"
+
+enum { TIDE_TEXT_VERSION = 3 };
 
 /* Largest text, longest line, longest name of a type, in bytes; largest count. Products of such a
  * count with the slots of a row do not overflow. */

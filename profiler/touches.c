@@ -6,25 +6,6 @@
 #include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
 
-/* The types that a scope touched, ascending, as many as a pattern has room for;
- * `length` counts all. */
-typedef struct type_set {
-    uint32_t length;
-    int64_t words[TIDE_PATTERN_WORDS];
-} type_set;
-
-static void touches_insert_type(type_set *set, tide_type type)
-{
-    tide_assert(type != TIDE_NO_TYPE && type < TIDE_TYPE_LIMIT);
-    if (set->length++ >= TIDE_PATTERN_WORDS)
-        return;
-    uint32_t at = set->length - 1;
-    for (; at > 0 && set->words[at - 1] > (int64_t)type; at--)
-        set->words[at] = set->words[at - 1];
-    tide_assert(at < TIDE_PATTERN_WORDS && (at == 0 || set->words[at - 1] <= (int64_t)type));
-    set->words[at] = type;
-}
-
 /* What is done with each type that a scope touched: its row, and the slots from `first` on. */
 typedef void touches_found(void *user, const tide_row *row, const tide_slot *first, uint32_t slots);
 
@@ -87,7 +68,6 @@ typedef struct touches_counted {
     tide_shard *shard;
     const tide_pool_core *core;
     uint64_t bytes;
-    type_set set;
 } touches_counted;
 
 /* Of very many slots the first ones stand for all: a window must not cost what it observes. */
@@ -113,34 +93,41 @@ static void touches_count_one(void *user, const tide_row *row, const tide_slot *
     touches_counted *counted = user;
     tide_shard_count_type(counted->shard, row->type, slots);
     counted->bytes += touches_bytes(counted->core, row, first, slots);
-    touches_insert_type(&counted->set, row->type);
 }
 
 void tide_touches_count(tide_shard *shard, const tide_scope *scope)
 {
     touches_counted counted = {.shard = shard, .core = scope->pool->core};
-    tide_shard_count(shard);
+    tide_shard_count(shard, NULL);
     touches_each(scope, touches_count_one, &counted);
     tide_shard_count_bytes(shard, counted.bytes);
-    tide_shard_count_pattern(shard, counted.set.words, counted.set.length);
 }
+
+/* The types found so far, ascending; `count` goes on beyond the room. */
+typedef struct touches_list {
+    tide_type *types;
+    uint32_t count, room;
+} touches_list;
 
 static void touches_list_one(void *user, const tide_row *row, const tide_slot *first,
                              uint32_t slots)
 {
+    touches_list *list = user;
     (void)first;
     (void)slots;
-    touches_insert_type(user, row->type);
+    if (list->count++ >= list->room)
+        return;
+    uint32_t at = list->count - 1;
+    for (; at > 0 && list->types[at - 1] > row->type; at--)
+        list->types[at] = list->types[at - 1];
+    tide_assert(row->type != TIDE_NO_TYPE && (at == 0 || list->types[at - 1] <= row->type));
+    list->types[at] = row->type;
 }
 
 uint32_t tide_touches_list(const tide_scope *scope, tide_type *types, uint32_t room)
 {
-    type_set set = {0};
-    touches_each(scope, touches_list_one, &set);
+    touches_list list = {types, 0, room};
+    touches_each(scope, touches_list_one, &list);
     tide_assert(room > 0);
-    if (set.length > TIDE_PATTERN_WORDS || set.length > room)
-        return 0;
-    for (uint32_t i = 0; i < set.length; i++)
-        types[i] = (tide_type)set.words[i];
-    return set.length;
+    return list.count <= room ? list.count : 0;
 }

@@ -24,8 +24,8 @@ void tide_window_end(tide_site *site);
  * that are under way in other threads are counted the next time. Registry locked. */
 void tide_window_take(tide_site *site, tide_site_profile *out);
 
-/* Adds `from`, its counts times `weight`, to `into`: types and patterns are matched; the most
- * frequent keep a place, the rest goes to the others. */
+/* Adds `from`, its counts times `weight`, to `into`: types are matched; the most frequent
+ * keep a place, the rest goes to the others. */
 void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight);
 
 /* A profile in the memory that its figures need. NULL: all zero. */

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <tidepool/generic.h>
 
 #include "profiler/text.h"
 #include "runtime/base/assert.h"
@@ -105,44 +104,23 @@ static void write_type(tide_text_writer *w, const tide_profile_type *type, uint6
     slots = slots < scopes ? scopes : slots;
     uint64_t least = (slots + scopes - 1) / scopes;
     uint64_t most = write_at_most(type->slots_max, TIDE_ROW_MAX);
-    bool key = type->type >= TIDE_KEY_FIRST;
-    tide_text_format(w, "%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-                     key ? "key" : "uses", key ? type->type - TIDE_KEY_FIRST : type->type, scopes,
-                     slots, most < least ? least : most);
+    tide_text_format(w, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type,
+                     scopes, slots, most < least ? least : most);
 }
 
-/* `left`: uses for which no pattern has been written yet. */
-static void write_pattern(tide_text_writer *w, const tide_profile_pattern *pattern, uint64_t *left)
-{
-    uint64_t scopes = write_at_most(pattern->scopes, *left);
-    if (scopes == 0)
-        return;
-    *left -= scopes;
-    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
-    tide_text_format(w, "pattern %" PRIu64, scopes);
-    for (uint32_t i = 0; i < pattern->length; i++)
-        tide_text_format(w, " %" PRId64, pattern->words[i]);
-    tide_text_format(w, "\n");
-}
-
-static void write_site(tide_text_writer *w, const tide_profile_set_site *site)
+static void write_scope(tide_text_writer *w, const tide_profile_set_site *site)
 {
     const tide_site_profile *profile = &site->profile;
-    uint64_t uses = write_at_most(profile->scopes, TIDE_TEXT_COUNT_MAX), left = uses;
-    uint64_t pattern_other = write_at_most(profile->pattern_other, left);
-    left -= pattern_other;
-    tide_assert(uses != 0 && profile->type_count <= TIDE_PROFILE_TYPES && left <= uses);
-    tide_text_format(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                     tide_kind_name(site->key.kind), site->key.line, uses,
-                     write_at_most(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
+    uint64_t uses = write_at_most(profile->scopes, TIDE_TEXT_COUNT_MAX);
+    tide_assert(uses != 0 && profile->type_count <= TIDE_PROFILE_TYPES);
+    tide_text_format(w, "scope %" PRIu32 " %" PRIu64 " %" PRIu64, site->key.line, uses,
+                     write_at_most(profile->other, TIDE_TEXT_COUNT_MAX));
     tide_text_string(w, site->key.name);
     tide_text_string(w, site->key.file);
     tide_text_string(w, site->key.function);
     tide_text_format(w, "\n");
     for (uint32_t i = 0; i < profile->type_count; i++)
         write_type(w, &profile->types[i], uses);
-    for (uint32_t i = 0; i < profile->pattern_count; i++)
-        write_pattern(w, &profile->patterns[i], &left);
 }
 
 /* What could not be read again is not written. */
@@ -167,11 +145,11 @@ tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_te
 {
     tide_text_writer w = {out, call, TIDE_OK};
     *out = (tide_profile_text){0};
-    tide_text_format(&w, "tidepool profile %d\n", set->more != NULL ? 2 : 1);
+    tide_text_format(&w, "tidepool profile %d\n", TIDE_TEXT_VERSION);
     for (uint32_t i = 0; i < set->type_count; i++)
         write_type_facts(&w, &set->types[i]);
     for (uint32_t i = 0; i < set->site_count; i++)
-        write_site(&w, set->sites[i]);
+        write_scope(&w, set->sites[i]);
     if (set->more != NULL)
         tide_profile_more.write(set->more, &w);
     tide_text_format(&w, "end %" PRIu32 "\n", set->site_count);

@@ -11,26 +11,18 @@
 #include "profiler/text.h"
 #include "runtime/base/os.h"
 
-static const char good[] = "tidepool profile 1\n"
+static const char good[] = "tidepool profile 3\n"
                            "type 8 8 \"f64\"\n"
                            "type 4 4 \"i32\"\n"
                            "type 24 8 \"struct \\\"p\\x01\"\n"
                            "type 0 8 \"bit\"\n"
-                           "site scope 12 300 4 10 \"name\" \"work.c\" \"step\"\n"
+                           "scope 12 300 4 \"name\" \"work.c\" \"step\"\n"
                            "uses 1 300 600 2\n"
                            "uses 2 200 200 1\n"
-                           "pattern 200 2 1\n"
-                           "pattern 90\n"
-                           "site frame 13 5 0 0 \"\" \"work.c\" \"step\"\n"
-                           "pattern 5 1 2 1\n"
-                           "site array 14 5 0 0 \"\" \"work.c\" \"step\"\n"
+                           "scope 14 5 0 \"\" \"work.c\" \"step\"\n"
                            "uses 3 5 5 1\n"
-                           "pattern 5 3 2 100 200\n"
-                           "site acquire 0 5 0 0 \"named\" \"\" \"\"\n"
-                           "site dispatch 7 5 0 0 \"\" \"work.c\" \"step\"\n"
-                           "key 0 3 3 1\n"
-                           "key 65535 2 2 1\n"
-                           "end 5\n";
+                           "scope 0 5 0 \"named\" \"\" \"\"\n"
+                           "end 3\n";
 
 static void need(bool holds)
 {

@@ -54,7 +54,7 @@ _Static_assert(sizeof(tide_device_information) == 216 + 64, "devices");
 _Static_assert(sizeof(tide_array_source) == 48 + 64, "arrays of other memory");
 _Static_assert(sizeof(tide_learning_statistics) == 112 + 64, "learning");
 _Static_assert(sizeof(tide_site_information) == 328 + 64, "sites");
-_Static_assert(sizeof(tide_site_profile) == 2344 + 64, "profiles");
+_Static_assert(sizeof(tide_site_profile) == 808 + 64, "profiles");
 
 static void options_of_a_later_version_are_refused(void **state)
 {

@@ -114,20 +114,6 @@ static void expect_type(const tide_site_profile *profile, tide_type type, uint64
     assert_int_equal(scopes, 0);
 }
 
-static void expect_pattern(const tide_site_profile *profile, uint64_t scopes, uint32_t length,
-                           const int64_t *words)
-{
-    for (uint32_t i = 0; i < profile->pattern_count; i++) {
-        const tide_profile_pattern *pattern = &profile->patterns[i];
-        if (pattern->length != length ||
-            (length != 0 && memcmp(pattern->words, words, length * sizeof *words) != 0))
-            continue;
-        assert_int_equal(pattern->scopes, scopes);
-        return;
-    }
-    fail_msg("no such pattern of %u words", length);
-}
-
 /* What `uses` uses by use_site look like. */
 static void expect_uses(const tide_site *site, const tide_site_profile *profile, uint64_t uses)
 {
@@ -136,13 +122,9 @@ static void expect_uses(const tide_site *site, const tide_site_profile *profile,
     assert_int_equal(profile->type_count, two ? 2 : 1);
     expect_type(profile, TIDE_F64, uses, two ? 2 * uses : uses, two ? 2 : 1);
     expect_type(profile, TIDE_I32, two ? uses : 0, two ? uses : 0, 1);
-    if (two)
-        expect_pattern(profile, uses, 2, (int64_t[]){TIDE_I32, TIDE_F64});
-    else
-        expect_pattern(profile, uses, 1, (int64_t[]){(int64_t)(intptr_t)generic});
+    assert_ptr_equal(profile->generic, two ? NULL : generic);
     assert_int_equal(profile->bytes, two ? uses * 80 : 0);
     assert_int_equal(profile->other, 0);
-    assert_int_equal(profile->pattern_other, 0);
 }
 
 #define EACH_KIND(kind) for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++)
@@ -280,61 +262,54 @@ static void threads_fill_a_window_exactly(void **state)
 
 /* ---- places ------------------------------------------------------------------------------ */
 
-static void patterns_beyond_the_places_count_as_others(void **state)
+static void types_beyond_the_places_count_as_others(void **state)
 {
     (void)state;
-    enum { SETS = 20 };
+    enum { BEYOND = 3 };
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "sets", pool);
-    open_window(site, 3 * SETS);
-    for (tide_type i = 0; i < 3 * SETS; i++) { /* sets of five types: a bit of the number each */
+    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "many types", pool);
+    tide_type types[TIDE_PROFILE_TYPES + BEYOND];
+    for (size_t i = 0; i < TIDE_PROFILE_TYPES + BEYOND; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "type %zu of windows", i);
+        types[i] = tide_type_register(name, 8, 8);
+    }
+    open_window(site, 2);
+    for (size_t use = 0; use < 2; use++) {
         tide_scope scope;
         expect_ok(tide_scope_enter(pool, site, &scope));
-        for (tide_type type = 1; type <= 5; type++)
-            if ((i % SETS >> (type - 1) & 1) != 0)
-                assert_non_null(tide_acquire_type(pool, type, 1));
+        for (size_t i = 0; i < TIDE_PROFILE_TYPES + BEYOND; i++)
+            assert_non_null(tide_acquire_type(pool, types[i], 1));
         expect_ok(tide_scope_leave(&scope));
     }
     tide_site_profile profile = take_window(site);
-    assert_int_equal(profile.pattern_count, TIDE_PROFILE_PATTERNS);
-    assert_int_equal(profile.pattern_other, 3 * (SETS - TIDE_PROFILE_PATTERNS));
-    expect_pattern(&profile, 3, 2, (int64_t[]){1, 2});
+    assert_int_equal(profile.type_count, TIDE_PROFILE_TYPES);
+    assert_int_equal(profile.other, 2 * BEYOND);
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void scope_touching(tide_site *site, tide_pool *pool, const tide_type *types, size_t count)
-{
-    tide_scope scope;
-    expect_ok(tide_scope_enter(pool, site, &scope));
-    for (size_t i = 0; i < count; i++)
-        assert_non_null(tide_acquire_type(pool, types[i], 1));
-    expect_ok(tide_scope_leave(&scope));
-}
+/* ---- generic functions ------------------------------------------------------------------- */
 
-static void a_scopes_pattern_is_its_set_of_types(void **state)
+static void a_dispatch_has_one_generic_function_or_several(void **state)
 {
     (void)state;
-    static const tide_type types[] = {TIDE_C128, TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I16,  TIDE_U8,
-                                      TIDE_U16,  TIDE_U32, TIDE_U64, TIDE_I8,  TIDE_BOOL, TIDE_F32};
-    static const tide_type again[] = {TIDE_I32, TIDE_F64, TIDE_C128};
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "sets", pool);
-    open_window(site, 6);
-    scope_touching(site, pool, types, 4);
-    scope_touching(site, pool, again, 3);
-    scope_touching(site, pool, types, 0);
-    scope_touching(site, pool, types, 11); /* ten different ones */
-    scope_touching(site, pool, types, 12); /* one too many       */
-    scope_touching(site, pool, types, 1);
+    tide_generic *other = tide_generic_create("windows: another");
+    expect_ok(tide_generic_add(other, TIDE_F64, method));
+    tide_site *site = site_of_kind(TIDE_KIND_DISPATCH, "generics", pool);
+    open_window(site, 3);
+    use_times(site, pool, 2);
+    unsigned called = 0;
+    tide_site_dispatch(site, other, TIDE_F64, &called);
+    assert_int_equal(called, 1);
     tide_site_profile profile = take_window(site);
-    assert_int_equal(profile.scopes, 6);
-    assert_int_equal(profile.pattern_count, 4);
-    assert_int_equal(profile.pattern_other, 1);
-    expect_pattern(&profile, 2, 3, (int64_t[]){TIDE_I32, TIDE_F64, TIDE_C128});
-    expect_pattern(&profile, 1, 0, NULL);
-    expect_pattern(&profile, 1, 1, (int64_t[]){TIDE_C128});
-    assert_int_equal(profile.patterns[0].scopes, 2); /* the most frequent first */
-    expect_type(&profile, TIDE_F64, 4, 7, 2);
+    assert_int_equal(profile.scopes, 3);
+    assert_null(profile.generic);
+    open_window(site, 2);
+    tide_site_dispatch(site, other, TIDE_F64, &called);
+    tide_site_dispatch(site, other, TIDE_F64, &called);
+    profile = take_window(site);
+    assert_ptr_equal(profile.generic, other);
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -345,33 +320,32 @@ static void adding_weighs_and_matches(void **state)
     (void)state;
     tide_site_profile into = {.scopes = 10,
                               .other = 1,
+                              .generic = generic,
                               .type_count = 1,
-                              .pattern_count = 1,
-                              .types = {{TIDE_F64, 2, 10, 15}},
-                              .patterns = {{.scopes = 9, .length = 1, .words = {TIDE_F64}}}};
+                              .types = {{TIDE_F64, 2, 10, 15}}};
     const tide_site_profile from = {
         .scopes = 9,
         .other = 3,
-        .pattern_other = 5,
+        .generic = generic,
         .type_count = 3,
-        .pattern_count = 2,
-        .types = {{TIDE_I32, 1, 9, 9}, {TIDE_F64, 7, 8, 40}, {TIDE_U8, 1, 1, 1}},
-        .patterns = {{.scopes = 8, .length = 1, .words = {TIDE_F64}}, {.scopes = 1, .length = 0}}};
+        .types = {{TIDE_I32, 1, 9, 9}, {TIDE_F64, 7, 8, 40}, {TIDE_U8, 1, 1, 1}}};
     tide_profile_add(&into, &from, 0.5);
     assert_int_equal(into.scopes, 14);
     assert_int_equal(into.other, 2);
-    assert_int_equal(into.pattern_other, 2);
+    assert_ptr_equal(into.generic, generic);
     assert_int_equal(into.type_count, 2); /* half a use of u8 is none */
     expect_type(&into, TIDE_F64, 14, 35, 7);
     expect_type(&into, TIDE_I32, 4, 4, 1);
-    assert_int_equal(into.pattern_count, 1);
-    expect_pattern(&into, 13, 1, (int64_t[]){TIDE_F64});
     tide_site_profile gone = {0};
     tide_profile_add(&gone, &into, 0);
-    assert_int_equal(gone.scopes + gone.type_count + gone.pattern_count, 0);
+    assert_int_equal(gone.scopes + gone.type_count, 0);
+    assert_null(gone.generic);
+    tide_profile_add(&gone, &into, 1);
+    assert_ptr_equal(gone.generic, generic);
     tide_site_profile much = {.scopes = UINT64_MAX - 3};
     tide_profile_add(&much, &into, 1);
     assert_true(much.scopes == UINT64_MAX);
+    assert_null(much.generic); /* another's before: several */
 }
 
 static const struct CMUnitTest others[] = {
@@ -379,8 +353,8 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_scope_that_outlasts_its_window_is_not_counted),
     cmocka_unit_test(a_reset_closes_the_window_and_forgets),
     cmocka_unit_test(threads_fill_a_window_exactly),
-    cmocka_unit_test(patterns_beyond_the_places_count_as_others),
-    cmocka_unit_test(a_scopes_pattern_is_its_set_of_types),
+    cmocka_unit_test(types_beyond_the_places_count_as_others),
+    cmocka_unit_test(a_dispatch_has_one_generic_function_or_several),
     cmocka_unit_test(adding_weighs_and_matches),
 };
 

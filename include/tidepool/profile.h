@@ -11,7 +11,7 @@
 
 TIDE_BEGIN_DECLS
 
-enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS = 10 };
+enum { TIDE_PROFILE_TYPES = 32 };
 
 /* What the observed uses of one site did with one type. */
 typedef struct tide_profile_type {
@@ -21,25 +21,15 @@ typedef struct tide_profile_type {
     uint64_t slots;     /* slots that all these uses took together               */
 } tide_profile_type;
 
-/* A pattern, which may recur from use to use: of a scope the set of types that it touched, ascending; of a
- * dispatch the address of its generic function (files leave it out). Longer ones than TIDE_PATTERN_WORDS
- * are counted as `other`. */
-typedef struct tide_profile_pattern {
-    uint64_t scopes; /* uses that showed it */
-    uint32_t length;
-    int64_t words[TIDE_PATTERN_WORDS];
-} tide_profile_pattern;
-
 /* Bytes of a scope are an upper bound: the most that its slots were asked for lately (at a check level:
  * what was asked for). Files leave them out. */
 typedef struct tide_site_profile {
-    uint64_t scopes;        /* uses observed                                                  */
-    uint64_t other;         /* touches of types for which the profile had no room             */
-    uint64_t pattern_other; /* uses whose pattern found no room                               */
-    uint32_t type_count, pattern_count;
-    tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
-    tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */
-    uint64_t bytes;                                       /* that the uses acquired, all together */
+    uint64_t scopes;                    /* uses observed                                         */
+    uint64_t other;                     /* touches of types for which the profile had no room    */
+    uint64_t bytes;                     /* that the uses acquired, all together                  */
+    const struct tide_generic *generic; /* of a dispatch: that of all its uses; NULL: several */
+    uint32_t type_count;
+    tide_profile_type types[TIDE_PROFILE_TYPES]; /* the most frequent first */
     TIDE_GROWTH;
 } tide_site_profile;
 
@@ -53,25 +43,25 @@ TIDE_API tide_status tide_profile_observe(bool on);
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
 /* Prints each observed site: place, kind, tier, uses, misses, why it runs what it runs, its last trial,
- * types and most frequent patterns. TIDE_ERROR_MEMORY: nothing
- * is printed. Any thread. */
+ * and types. TIDE_ERROR_MEMORY: nothing is printed. Any thread. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */
 
-/* Writes the profiles of all sites to a file, as text: what was seen, or else what was loaded. The file
+/* Writes the profiles of all scopes to a file, as text: what was seen, or else what was loaded; and what
+ * tunables have found. Dispatches stay out: nothing names their functions in another process. The file
  * is replaced as a whole. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more than 16384
- * observed sites, 8192 types, 32 MiB, or a type's name of 16000 bytes; TIDE_ERROR_MEMORY. Left out are
- * sites with names of more than 4096 bytes and loaded profiles beyond the 16384. Any thread. */
+ * observed scopes, 8192 types, 32 MiB, or a type's name of 16000 bytes; TIDE_ERROR_MEMORY. Left out are
+ * scopes with names of more than 4096 bytes and loaded profiles beyond the 16384. Any thread. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
-/* Reads profiles from a file, for sites that are known now or later; the next round decides from them.
- * tide_profile_load forgets what was loaded before, tide_profile_merge adds to it. A site is found by
- * kind, name, file, line and function; else without the line and with the last part of the file's path
- * only, if that names one site. What the running program has shown counts first. A profile waits until
- * its types are registered. Nothing changed: TIDE_ERROR_FILE, with line and reason, for text of another
- * format, cut short, too long or with impossible figures; TIDE_ERROR_LIMIT for too many sites or types;
- * TIDE_ERROR_MEMORY. Wrong figures cost speed, never safety. Any thread. */
+/* Reads profiles from a file, for scopes that are known now or later; the next round decides from them.
+ * tide_profile_load forgets what was loaded before, tide_profile_merge adds to it. A scope is found by
+ * name, file, line and function; else without the line and with the last part of the file's path only,
+ * if that names one scope. What the running program has shown counts first. A profile waits until its
+ * types are registered. Nothing changed: TIDE_ERROR_FILE, with line and reason, for text of another
+ * format or version, cut short, too long or with impossible figures; TIDE_ERROR_LIMIT for too many scopes
+ * or types; TIDE_ERROR_MEMORY. Wrong figures cost speed, never safety. Any thread. */
 TIDE_API tide_status tide_profile_load(const char *path);
 TIDE_API tide_status tide_profile_merge(const char *path);
 

@@ -25,14 +25,6 @@ bool tide_items_fit(const tide_items *items)
     return items->generic == NULL && items->count != 0 && items->count <= TIDE_SCOPE_SAVED;
 }
 
-/* The pattern of a dispatch is the address of its generic function. NULL: there is not just one. */
-static const struct tide_generic *decide_generic_of(const tide_site_profile *seen)
-{
-    if (seen->pattern_count != 1 || seen->patterns[0].length != 1)
-        return NULL;
-    return (const struct tide_generic *)(uintptr_t)seen->patterns[0].words[0];
-}
-
 /* ---- how often -------------------------------------------------------------------------- */
 
 static double decide_part_of_uses(uint64_t count, const tide_site_profile *seen)
@@ -87,7 +79,7 @@ double tide_cost(const tide_site_profile *seen, const tide_items *items)
     tide_assert(items->count <= TIDE_ITEMS_MAX);
     if (items->generic == NULL)
         return decide_cost_of_scope(seen, items);
-    bool foreseen = items->generic == decide_generic_of(seen);
+    bool foreseen = items->generic == seen->generic;
     for (uint32_t i = 0; i < items->count; i++)
         often[i] = foreseen ? decide_part_touching(seen, items->types[i]) : 0;
     return decide_cost_of_chain(often, items->count);
@@ -140,7 +132,7 @@ static void decide_ideal_dispatch(const tide_site_profile *seen, tide_choice *ou
     bool many = count > guards_max && often[guards_max] > CONSTANT(other_max);
     tide_assert(best <= count && best <= guards_max);
     out->items.count = best;
-    out->items.generic = decide_generic_of(seen);
+    out->items.generic = seen->generic;
     if (out->items.generic != NULL && best != 0 && !many && !others)
         return;
     out->what = TIDE_CHOICE_STAY;

@@ -271,7 +271,8 @@ uint64_t tide_learner_first_window(const tide_site *site)
     return (uint64_t)(uses > least ? uses : least);
 }
 
-/* The site gets its first plan, and is observed from its first use, unless its types are known. */
+/* The site gets its first plan, and is observed from its first use, unless its types are known: a
+ * loaded profile may decide nothing. */
 static void learner_welcome(tide_site *site)
 {
     tide_learner *learner = tide_learner_of(site);
@@ -279,7 +280,7 @@ static void learner_welcome(tide_site *site)
         return;
     learner->reason = TIDE_REASON_found;
     tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found, "");
-    if (site->record->pinned || site->record->declared != NULL || learner->prior)
+    if (site->record->pinned || site->record->declared != NULL || learner->in_force != TIDE_NO_PLAN)
         return;
     learner->window = tide_window_begin(site, tide_learner_first_window(site));
 }

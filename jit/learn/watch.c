@@ -81,14 +81,15 @@ static bool watch_window_is_over(tide_learner *learner, uint64_t round)
            round >= learner->window_round + tide_constant_whole(TIDE_CONSTANT_window_rounds);
 }
 
-/* What misses have opened a window for counts alone: what was seen before holds no longer. */
+/* What misses have opened a window for counts alone, and so does another generic function: what was
+ * seen before holds no longer. */
 static void watch_add_evidence(tide_learner *learner, const tide_site_profile *seen)
 {
     static tide_site_profile sum; /* guarded by the registry */
     sum = (tide_site_profile){0};
-    if (!learner->fresh)
-        tide_profile_add(&sum, tide_learner_evidence(learner),
-                         tide_constant_get(TIDE_CONSTANT_decay));
+    const tide_site_profile *before = tide_learner_evidence(learner);
+    if (!learner->fresh && before->generic == seen->generic)
+        tide_profile_add(&sum, before, tide_constant_get(TIDE_CONSTANT_decay));
     tide_profile_add(&sum, seen, 1);
     (void)tide_learner_set_evidence(learner, &sum); /* without memory the old one decides */
 }

@@ -37,7 +37,8 @@ static void fleet_begin_once(void)
 {
     static tide_fleet_host host = {.create_thread = tide_background_create_thread,
                                    .write_own = tide_profile_write_own,
-                                   .read = tide_fleet_read};
+                                   .read = tide_fleet_read,
+                                   .error_message = tide_error_message};
     const char *url = secure_getenv("TIDEPOOL_FLEET"); /* NULL under raised privileges */
     char error[300] = "";
     if (url == NULL || url[0] == '\0')

@@ -10,7 +10,7 @@
 
 #include <tidepool/status.h>
 
-enum { TIDE_FLEET_INTERFACE = 2 }; /* raised whenever anything below changes */
+enum { TIDE_FLEET_INTERFACE = 3 }; /* raised whenever anything below changes */
 
 /* The library, as the component's thread calls it. */
 typedef struct tide_fleet_host {
@@ -18,6 +18,7 @@ typedef struct tide_fleet_host {
     int (*create_thread)(pthread_t *thread, void *(*run)(void *)); /* an error number */
     tide_status (*write_own)(FILE *out);                           /* tide_profile_write_own */
     tide_status (*read)(const char *bytes, size_t length, bool merge, double weight);
+    const char *(*error_message)(void); /* of the call that failed last in this thread */
 } tide_fleet_host;
 
 /* The component. There is one table, by the name `tide_fleet_table`. */

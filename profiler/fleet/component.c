@@ -61,20 +61,32 @@ static void component_complain(const char *what)
     said = true;
 }
 
-static void component_take(void *refused, const char *text, size_t length, double weight)
+typedef struct component_refused {
+    int count;
+    char why[FLEET_ERROR_MAX]; /* of the last one */
+} component_refused;
+
+static void component_take(void *user, const char *text, size_t length, double weight)
 {
-    if (length > FLEET_TEXT_MAX || component_host->read(text, length, true, weight) != TIDE_OK)
-        ++*(int *)refused;
+    component_refused *refused = user;
+    bool fits = length <= FLEET_TEXT_MAX;
+    if (fits && component_host->read(text, length, true, weight) == TIDE_OK)
+        return;
+    refused->count++;
+    snprintf(refused->why, sizeof refused->why, "%s",
+             fits ? component_host->error_message() : "it is too long");
 }
 
 static void component_pull(void)
 {
     char error[FLEET_ERROR_MAX];
-    int refused = 0;
+    component_refused refused = {0};
     bool good = fleet_pull(&component_url, component_id, STORE_MS, component_take, &refused, error);
-    if (good && refused != 0) {
-        snprintf(error, sizeof error, "%d of its profiles are none", refused);
-        component_complain(error);
+    if (good && refused.count != 0) {
+        char told[FLEET_ERROR_MAX + 64];
+        snprintf(told, sizeof told, "%d of its profiles are refused, the last for this: %s",
+                 refused.count, refused.why);
+        component_complain(told);
     } else if (!good)
         component_complain(error);
     component_set(&component_answers, good);

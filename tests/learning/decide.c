@@ -17,9 +17,7 @@ static struct tide_generic *const generic = (struct tide_generic *)64;
 
 static tide_site_profile profile(uint64_t uses, uint64_t other, const uint64_t often[TYPES])
 {
-    tide_site_profile p = {.scopes = uses, .other = other, .pattern_count = 1};
-    p.patterns[0] =
-        (tide_profile_pattern){.scopes = uses, .length = 1, .words = {(intptr_t)generic}};
+    tide_site_profile p = {.scopes = uses, .other = other, .generic = generic};
     for (tide_type type = 1; type <= TYPES; type++) {
         if (often[type - 1] == 0)
             continue;

@@ -217,6 +217,27 @@ static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
     assert_int_equal(tide_generic_unmet(of), 0);
 }
 
+/* A plan is for one generic function. What was seen while there were several says nothing once there is one. */
+static void a_dispatch_of_several_functions_learns_when_there_is_one(void **state)
+{
+    (void)state;
+    enum { USES = 200 };
+    use one = use_of("kinds: several functions", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    use other = one;
+    other.generic = tide_generic_create("kinds: several functions, the second");
+    expect_ok(tide_generic_add(other.generic, TIDE_I32, add_one));
+    other.types[0] = TIDE_I32;
+    for (size_t i = 0; i < USES; i++) {
+        use_times(&one, 1);
+        use_times(&other, 1);
+    }
+    settle();
+    assert_true(info_of(one.site).samples != 0);
+    assert_int_equal(tier_of(one.site), TIDE_TIER_FULL);
+    until(&other, TIDE_TIER_TABLE);
+    expect_types(one.site, 1, TIDE_I32);
+}
+
 static void a_dispatch_without_a_method_says_so(void **state)
 {
     (void)state;
@@ -240,6 +261,7 @@ int main(void)
         LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
         LEARNING_TEST(a_method_that_was_replaced_is_the_one_called),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
+        LEARNING_TEST(a_dispatch_of_several_functions_learns_when_there_is_one),
         LEARNING_TEST(a_dispatch_without_a_method_says_so),
     };
     return cmocka_run_group_tests_name("learning: kinds", tests, learning_make_pool,

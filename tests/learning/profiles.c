@@ -48,19 +48,31 @@ static bool in_file(tide_kind kind)
     return kind != TIDE_KIND_DISPATCH;
 }
 
+/* A first window is open from the first use on, though rounds were done with the file before. */
+static bool learns_by_itself(const use *u)
+{
+    enum { WINDOW = 200 };
+    for (unsigned i = 0; i < WINDOW + 50; i++)
+        MUST(use_once(u));
+    return info_of(u->site).samples == WINDOW;
+}
+
 static void know_at_once(const char *path)
 {
     MUST(tide_profile_load(path) == TIDE_OK);
     make_sites();
-    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) /* arrives; a kind of 1 use each */
-        MUST(use_once(&uses[kind]));
+    MUST(tide_step() == TIDE_OK);
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) /* arrives */
+        MUST(in_file(kind) ? use_once(&uses[kind]) : learns_by_itself(&uses[kind]));
     for (unsigned i = 0; i < 20; i++) {
         MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
         MUST(tide_step() == TIDE_OK);
     }
     for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
-        if (!in_file(kind))
+        if (!in_file(kind)) {
+            MUST(tier_of(uses[kind].site) == best_tier(kind));
             continue;
+        }
         for (unsigned i = 0; i < 3; i++) /* first slots, headers */
             MUST(use_once(&uses[kind]));
         tide_site_information before = info_of(uses[kind].site);
@@ -146,6 +158,20 @@ static void a_second_process_starts_compiled(void **state)
     in_another_process(good, "know");
 }
 
+/* What is known of too few uses decides nothing. */
+static void a_profile_that_decides_nothing_leaves_the_site_to_learn(void **state)
+{
+    (void)state;
+    static const char few[] = "tidepool profile 3\ntype 8 8 \"f64\"\n"
+                              "scope 0 5 0 \"profiles: few\" \"\" \"\"\nuses 1 5 5 1\nend 1\n";
+    expect_ok(tide_profile_read(few, strlen(few), false));
+    use u = use_of("profiles: few", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    settle();
+    assert_true(learns_by_itself(&u));
+    settle();
+    assert_int_not_equal(tier_of(u.site), TIDE_TIER_FULL);
+}
+
 static size_t read_file(const char *path, char *to, size_t room)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -217,6 +243,7 @@ int main(int argc, char **argv)
     self = argv[0];
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(a_second_process_starts_compiled),
+        LEARNING_TEST(a_profile_that_decides_nothing_leaves_the_site_to_learn),
         LEARNING_TEST(a_bad_file_is_refused),
         LEARNING_TEST(a_file_that_lies_costs_speed_only),
     };

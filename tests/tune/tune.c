@@ -56,7 +56,7 @@ static int start(void **state)
     tide_tune_clock = test_clock;
     tide_tunable *const all[] = {&three, &many, &alone, &knob};
     tide_tunable_leave(all, all + 4); /* and come again, knowing nothing */
-    assert_int_equal(tide_profile_read("tidepool profile 1\nend 0\n", 25, false), TIDE_OK);
+    assert_int_equal(tide_profile_read("tidepool profile 3\nend 0\n", 25, false), TIDE_OK);
     tide_tunable_enter(all, all + 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(tide_tunable_reset(all[i]), TIDE_OK);
@@ -223,7 +223,7 @@ static void own_is(const char *lines)
 {
     char *text = written_by(tide_profile_write_own);
     if (lines == NULL)
-        assert_string_equal(text, "tidepool profile 1\nend 0\n");
+        assert_string_equal(text, "tidepool profile 3\nend 0\n");
     else if (strstr(text, lines) == NULL)
         fail_msg("no '%s' in %s", lines, text);
     free(text);
@@ -260,10 +260,10 @@ static void merged_by_their_uses(void **state)
 {
     (void)state;
     static const char one[] =
-        "tidepool profile 2\ntuned 1 1 \"three\" \"tune.c\"\n"
+        "tidepool profile 3\ntuned 1 1 \"three\" \"tune.c\"\n"
         "candidate 10 1000 10 1 \"first\"\ncandidate 10 2000 10 0 \"second\"\nend 0\n";
     static const char other[] =
-        "tidepool profile 2\ntuned 1 1 \"three\" \"tune.c\"\n"
+        "tidepool profile 3\ntuned 1 1 \"three\" \"tune.c\"\n"
         "candidate 30 5000 10 0 \"first\"\ncandidate 30 2000 10 1 \"second\"\nend 0\n";
     load(one);
     assert_int_equal(tide_profile_read(other, strlen(other), true), TIDE_OK);
@@ -279,7 +279,7 @@ static void a_choice_outlives_its_mean(void **state)
 {
     (void)state;
     static const char loaded[] =
-        "tidepool profile 2\ntuned 1 1 \"three\" \"tune.c\"\ncandidate 60 1000000 0 1 \"first\"\n"
+        "tidepool profile 3\ntuned 1 1 \"three\" \"tune.c\"\ncandidate 60 1000000 0 1 \"first\"\n"
         "candidate 60 1100000 0 0 \"second\"\ntuned 2 0 \"three\" \"tune.c\"\nend 0\n";
     load(loaded);
     assert_int_equal(use(&three, 1, (uint64_t[]){61000, 1, 1}), 0); /* cold */
@@ -289,7 +289,7 @@ static void a_choice_outlives_its_mean(void **state)
     assert_non_null(strstr(text, "candidate 60 1100000 0 0 \"second\""));
     /* Added to what two others say, one of whom has chosen nothing, it stays, too. */
     assert_int_equal(tide_profile_read(text, strlen(text), true), TIDE_OK);
-    load("tidepool profile 2\ntuned 1 0 \"three\" \"tune.c\"\ncandidate 9 9 0 0 \"second\"\nend "
+    load("tidepool profile 3\ntuned 1 0 \"three\" \"tune.c\"\ncandidate 9 9 0 0 \"second\"\nend "
          "0\n");
     assert_int_equal(tide_profile_read(text, strlen(text), true), TIDE_OK);
     assert_int_equal(tide_profile_read(text, strlen(text), true), TIDE_OK);
@@ -303,7 +303,7 @@ static void what_was_loaded_is_not_its_own(void **state)
 {
     (void)state;
     own_is(NULL);
-    load("tidepool profile 2\nknob 99 \"knob\" \"tune.c\"\ntuned 1 1 \"three\" \"tune.c\"\n"
+    load("tidepool profile 3\nknob 99 \"knob\" \"tune.c\"\ntuned 1 1 \"three\" \"tune.c\"\n"
          "candidate 60 1000 0 1 \"second\"\ntuned 2 2 \"three\" \"tune.c\"\n"
          "candidate 60 1000 0 1 \"third\"\nend 0\n");
     assert_int_equal(tide_tunable_value(&knob), 99);
@@ -337,20 +337,20 @@ static void bad_lines_are_refused(void **state)
         "tuned 1 1 \"three\" \"tune.c\"\ncandidate 1 1 1 0 \"first\"\ncandidate 1 1 1 0 "
         "\"first\"\n",
         "tuned 1 1 \"three\" \"tune.c\"\ncandidate 1 2000000000000000 1 0 \"first\"\n",
-        "knob 20 \"knob\" \"tune.c\"\nsite scope 12 300 0 0 \"\" \"work.c\" \"step\"\n",
+        "knob 20 \"knob\" \"tune.c\"\nscope 12 300 0 \"\" \"work.c\" \"step\"\n",
         "tune 1\n",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char text[512];
-        snprintf(text, sizeof text, "tidepool profile 2\nknob 30 \"other\" \"tune.c\"\n%send 0\n",
+        snprintf(text, sizeof text, "tidepool profile 3\nknob 30 \"other\" \"tune.c\"\n%send 0\n",
                  lines[i]);
         assert_int_equal(tide_profile_read(text, strlen(text), false), TIDE_ERROR_FILE);
     }
-    static const char old[] = "tidepool profile 1\nknob 30 \"knob\" \"tune.c\"\nend 0\n";
+    static const char old[] = "tidepool profile 2\nknob 30 \"knob\" \"tune.c\"\nend 0\n";
     assert_int_equal(tide_profile_read(old, strlen(old), false), TIDE_ERROR_FILE);
     assert_int_equal(tide_tunable_value(&knob), 10);
     /* Well formed, and wrong of this program: it is not believed. */
-    load("tidepool profile 2\nknob 99999 \"knob\" \"tune.c\"\n"
+    load("tidepool profile 3\nknob 99999 \"knob\" \"tune.c\"\n"
          "tuned 1 1 \"three\" \"tune.c\"\ncandidate 9 9 9 1 \"tenth\"\n"
          "tuned 2 2 \"three\" \"tune.c\"\nend 0\n");
     assert_int_equal(tide_tunable_value(&knob), 10);

@@ -10,7 +10,7 @@ __all__ = ["load", "merge", "save"]
 
 
 def save(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-    """Writes the profiles of all sites to a file, which a reader sees whole or not at all."""
+    """Writes the profiles of all scopes and tunables to a file, which a reader sees whole or not at all."""
     _core.profile_save(os.fsencode(path))
 
 
