@@ -61,6 +61,29 @@ def test_sites_are_places_of_the_program(pool):
     seen[name].unpin()
 
 
+def test_sites_of_one_name_are_steered_apart(pool):
+    """Two files of one name, a function and line in common."""
+    files = ["/a/model.py", "/b/model.py"]
+    for file in files:
+        made = {}
+        exec(compile("def forward(pool):\n    with pool.scope() as s:\n        s.empty(3)\n", file, "exec"), made)
+        made["forward"](pool)
+
+    def seen():
+        return [site for site in tidepool.sites() if site.name == "forward (model.py:2)"]
+
+    assert [site.file for site in seen()] == files
+    seen()[1].pin("full")
+    assert [site.pinned for site in seen()] == [False, True]
+    seen()[0].pin("full")
+    seen()[1].unpin()
+    assert [site.pinned for site in seen()] == [True, False]
+    seen()[1].pin("full")
+    seen()[1].reset()
+    assert [site.pinned for site in seen()] == [True, False]
+    seen()[0].reset()
+
+
 def test_settings_are_read_and_set():
     settings = tidepool.settings
     assert len(settings) == len(list(settings)) > 20

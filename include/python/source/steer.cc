@@ -108,6 +108,7 @@ static nb::dict site_describe(const Seen &seen)
 {
     const tide_site_information &info = seen.info;
     nb::dict out = make_dict();
+    out["id"] = info.id;
     out["name"] = text_of(seen.name.c_str());
     out["function"] = text_of(seen.function.c_str());
     out["file"] = text_of(seen.file.c_str());
@@ -150,12 +151,50 @@ static tide_tier tier_of(const std::string &name)
     raise(PyExc_ValueError, "tier is 'full', 'table' or 'compiled'");
 }
 
-static tide_site *site_by_name(const nb::str &name)
+/* What is to be done to a site. It is known by its number: two files may have a name and a line in common. */
+struct Steering {
+    uint64_t id;
+    tide_status (*steer)(tide_site *site, const Steering &order);
+    tide_tier tier; /* to pin it at */
+    bool found = false;
+    tide_status status = TIDE_OK;
+};
+
+/* The library's list is locked, so that the site's module stays. */
+static bool site_steer(tide_site *site, void *user) noexcept
 {
-    tide_site *site = tide_site_find(known_name(name), TIDE_KIND_SCOPE);
-    if (site == nullptr)
-        throw_error();
-    return site;
+    Steering *order = static_cast<Steering *>(user);
+    tide_site_information info;
+    order->found = tide_site_info(site, &info) == TIDE_OK && info.id == order->id;
+    if (order->found)
+        order->status = order->steer(site, *order);
+    return !order->found;
+}
+
+static void steer(Steering order)
+{
+    tide_site_each(site_steer, &order);
+    if (!order.found)
+        raise(PyExc_KeyError, "the site is no more: its module was unloaded");
+    check(order.status);
+}
+
+static void site_pin(uint64_t id, const Name &tier)
+{
+    auto pin = [](tide_site *site, const Steering &order) {
+        return tide_site_pin(site, order.tier);
+    };
+    steer({id, pin, tier_of(name_of(tier, "pin: tier"))});
+}
+
+static void site_unpin(uint64_t id)
+{
+    steer({id, [](tide_site *site, const Steering &) { return tide_site_unpin(site); }, {}});
+}
+
+static void site_reset(uint64_t id)
+{
+    steer({id, [](tide_site *site, const Steering &) { return tide_site_reset(site); }, {}});
 }
 
 enum { SIGNALS_MS = 100, SETTLE_MS = 1000 }; /* how often signals are looked for; the default */
@@ -244,18 +283,9 @@ void bind_steer(nb::module_ &m)
     m.def("setting_get", &setting_get, nb::arg("name"));
     m.def("setting_set", &setting_set, nb::arg("name"), nb::arg("value").none());
     m.def("sites_list", &sites_list);
-    m.def(
-        "site_pin",
-        [](const nb::str &name, const Name &tier) {
-            check(tide_site_pin(site_by_name(name), tier_of(name_of(tier, "pin: tier"))));
-        },
-        nb::arg("name"), nb::arg("tier").none());
-    m.def(
-        "site_unpin", [](const nb::str &name) { check(tide_site_unpin(site_by_name(name))); },
-        nb::arg("name"));
-    m.def(
-        "site_reset", [](const nb::str &name) { check(tide_site_reset(site_by_name(name))); },
-        nb::arg("name"));
+    m.def("site_pin", &site_pin, nb::arg("id"), nb::arg("tier").none());
+    m.def("site_unpin", &site_unpin, nb::arg("id"));
+    m.def("site_reset", &site_reset, nb::arg("id"));
     m.def(
         "step", [] { check(step()); },
         "One round of learning, as the library's thread does them by itself.");

@@ -42,18 +42,19 @@ class Site:
     lost_ns: float
     saved_ns: float
     reason: str
+    id: int  # in this process: two sites may have one name
 
     def pin(self, tier: str) -> None:
         """Keeps the site at a tier ('full', 'table', 'compiled') whatever is learned."""
-        _core.site_pin(self.name, tier)
+        _core.site_pin(self.id, tier)
 
     def unpin(self) -> None:
         """Lets it learn again."""
-        _core.site_unpin(self.name)
+        _core.site_unpin(self.id)
 
     def reset(self) -> None:
         """Forgets what it learned, and the pin."""
-        _core.site_reset(self.name)
+        _core.site_reset(self.id)
 
 
 class Sites(list[Site]):
