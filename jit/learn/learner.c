@@ -378,13 +378,14 @@ static void learner_describe_plan_in_force(const tide_learned *plan, tide_site_i
 void tide_learner_describe(const tide_site *site, tide_site_information *out)
 {
     tide_learner *learner = site->record->learner;
+    tide_reason why = learner != NULL ? learner->reason : TIDE_REASON_none;
+    out->reason = tide_reason_words(out->pinned ? TIDE_REASON_pinned : why);
+    out->reason_code = tide_reason_code(out->pinned ? TIDE_REASON_pinned : why);
     if (learner == NULL)
         return;
     tide_pays_count(learner);
     out->generation = learner->generation;
     out->compiles = learner->compiles;
-    out->reason = tide_reason_words(learner->reason);
-    out->reason_code = tide_reason_code(learner->reason);
     learner_describe_plans(learner, out);
     const tide_learned *plan = tide_learner_plan_in_force(learner);
     if (plan != NULL)

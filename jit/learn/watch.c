@@ -205,7 +205,6 @@ void tide_watch(tide_site *site, uint64_t round)
     if (site->record->pinned) {
         watch_end_trial(learner);
         watch_drop_window(learner);
-        learner->reason = TIDE_REASON_pinned;
         return;
     }
     tide_force_judge(learner, round);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from profiler.record.value import count, items, number, objects, text
+from profiler.record.value import count, items, member, number, objects, text
 
 THINGS = 4096  # most of each list that are kept; the rest is counted
 POINTS = 1024  # of a thing
@@ -19,14 +19,15 @@ class Point(NamedTuple):
 
     time_ns: int
     tier: int = -1  # of a site, as an index of TIERS; others: -1
-    value: float = 0  # sites: ns of a use; pools: bytes held; buffers: bytes live and cached
+    value: float = 0  # sites: ns of a use, measured (0: not yet); pools: bytes held; buffers: bytes live and cached
     second: float = 0  # pools and buffers: bytes live
 
 
 def point_of(which: str, thing: Facts, time_ns: int) -> Point:
     if which == "sites":
         tier = text(thing, "tier")
-        return Point(time_ns, TIERS.index(tier) if tier in TIERS else -1, number(thing, "use_ns"))
+        measured = number(thing, "use_ns") if member(thing, "use_measured") is True else 0
+        return Point(time_ns, TIERS.index(tier) if tier in TIERS else -1, measured)
     live = number(thing, "live_bytes")
     return Point(time_ns, -1, number(thing, "held_bytes") if which == "pools" else live + number(thing, "cached_bytes"), live)
 

@@ -2,7 +2,6 @@
 """tidepool report, pprof and web: a record read, or a process looked at, and something made of it."""
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from typing import Any
@@ -45,12 +44,9 @@ def history_of_process(process: int, options: Any) -> History:
 
 
 def process_meant(said: str, options: Any) -> int:
-    """A number or a program's name, and no record of that name: a program may stand in this folder. 0: a record is meant."""
-    if "/" in said:
+    """A number or a program's name. 0: a record, for it is a path, ends in ".rec", or is here and no program that can be run."""
+    if "/" in said or said.endswith(".rec") or (os.path.isfile(said) and not os.access(said, os.X_OK)):
         return 0
-    with contextlib.suppress(OSError), open(said, "rb") as file:
-        if file.read(1) == b"{":
-            return 0
     try:
         return process_of(said, options)
     except Refusal as refusal:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from profiler.record.value import items, member, number, text
 from profiler.report.advice import NOTE, SLOW, Advice, place_of
 from profiler.report.history import History, Thing, use_ns
-from profiler.report.kinds import has_form, kind_of
 from profiler.tool.say import amount, clean
 
 USES_MIN = 1000  # from which on anything is said of a site
@@ -16,6 +15,8 @@ ALWAYS_PART = .001
 NS_MIN = .05  # of a use, below which nothing was measured
 TYPE_MAX = 31  # characters of a name: of more, it is none
 WORDS_MAX = 100  # of a list that stands in a sentence
+FORM, FORM_TYPES = "TIDE_SCOPE_TYPES", 8  # where types are known, and the most that it takes
+SPLIT, SPLIT_PYTHON = 'TIDE_SCOPE_NAMED(pool, "what is done here");', 'with pool.scope("what is done here") as scope:'
 C_TYPES = {"f32": "float", "f64": "double", "f16": "tide_f16", "bf16": "tide_bf16", "c64": "tide_c64", "c128": "tide_c128",
            "bool": "bool", "bit": "uint64_t", **{f"{u}{bits}": f"{word}{bits}_t" for u, word in (("i", "int"), ("u", "uint"))
                                                 for bits in (8, 16, 32, 64)}}
@@ -26,7 +27,8 @@ class Site:
 
     def __init__(self, history: History, thing: Thing) -> None:
         self.history, self.thing, self.last = history, thing, thing.last
-        self.name, self.kind, self.tier = clean(text(self.last, "name"), 60), kind_of(self.last), text(self.last, "tier")[:12]
+        self.name, self.tier = clean(text(self.last, "name"), 60), text(self.last, "tier")[:12]
+        self.is_scope = text(self.last, "kind") == "scope"
         self.place = clean(place_of(self.last), 60)
         # It stands in a Python program, which cannot use macros: its name has its place, or was given to the package.
         self.python = text(history.last, "program").startswith("python") and (not self.place or self.place in text(self.last, "name"))
@@ -50,7 +52,7 @@ class Site:
 def types_of(site: Site) -> tuple[str, list[str]] | None:
     """ "f64 and i32", and each in C; None if a type has no short name, or there are too many."""
     names = [clean(t) if isinstance(t, str) else "" for t in items(site.last, "types")]
-    if not has_form(site.last) or any(not name or (name not in C_TYPES and len(name) > TYPE_MAX) for name in names):
+    if not site.is_scope or not 0 < len(names) <= FORM_TYPES or any(not name or (name not in C_TYPES and len(name) > TYPE_MAX) for name in names):
         return None
     words = " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])
     return words if len(words) <= WORDS_MAX else f"the same {len(names)} types", [C_TYPES.get(name, name) for name in names]
@@ -65,16 +67,15 @@ def of_types(site: Site) -> Advice | None:
     saves_ns = max(site.use_ns - site.faster_ns, 0) if site.faster_ns > 0 else 0
     if saves_ns < NS_MIN and site.uses < HOT * site.history.duration() / 1e9:
         return None  # nothing was measured, and nobody would notice
-    form = site.kind.form
     why = f"{amount(site.uses)} uses in the record, {amount(site.misses)} of them with other types; it runs its {site.tier} plan"
     if saves_ns >= NS_MIN:
         gain = f"saves {saves_ns:.2g} ns a use{{share}}"
         why += f", {site.use_ns:.1f} ns a use, and code for its types takes {site.faster_ns:.1f} ns"
     else:
         gain = "needs no learning for it"
-    return site.advice(f"`{site.name}` always takes {known[0]}: {form} {gain}.", f"{why}.",
-                       f"Name the types where the site stands: {form} is inlined, and at least as fast as code compiled later.",
-                       saves_ns, site.uses, code=site.kind.code_for(known[1]), alike="types")
+    return site.advice(f"`{site.name}` always takes {known[0]}: {FORM} {gain}.", f"{why}.",
+                       f"Name the types where the site stands: {FORM} is inlined, and at least as fast as code compiled later.",
+                       saves_ns, site.uses, code=f"{FORM}({', '.join(['pool', *known[1]])});", alike="types")
 
 
 # ---- guards that fail -----------------------------------------------------------------------
@@ -90,7 +91,7 @@ def of_misses(site: Site) -> Advice | None:
                          f"{number(site.last, 'generation'):.0f} plans were published for it so far.",
                          "Does it serve callers of different types? Give each a site of its own, so that each learns its own types"
                          + (": another name for its scope." if site.python else "; or declare all types with tide_site_declare."),
-                         saves_ns, site.misses, code=site.kind.split_python if site.python else site.kind.split, alike="misses")
+                         saves_ns, site.misses, code="" if not site.is_scope else SPLIT_PYTHON if site.python else SPLIT, alike="misses")
     advice.use_ns = 0  # of a miss, not of a use
     return advice
 

@@ -91,13 +91,7 @@ TYPES: dict[str, Any] = {"VALUE": real}
 
 
 class Parser(argparse.ArgumentParser):
-    words: list[str] = []  # what is parsed
-
     def error(self, message: str) -> NoReturn:
-        """An option that there is not is named before an argument that is missing."""
-        unknown = [w for w in self.words if w.startswith("-") and not {w.partition("=")[0], w[:2]} & {*self._option_string_actions}]
-        if unknown and "are required" in message:
-            message = f"unrecognized arguments: {' '.join(unknown)}"
         raise Refusal(USAGE, f"{self.prog.split()[-1]}: {message}; see {self.prog} --help")
 
 
@@ -110,7 +104,6 @@ def read_options(command: Command, words: list[str]) -> argparse.Namespace:
         plain = word.removesuffix("...")
         many = None if plain == word else argparse.REMAINDER if plain == "PROGRAM" else "+"
         parser.add_argument(plain.lower(), metavar=plain, nargs=many, type=TYPES.get(word, str))
-    parser.words = words
     return parser.parse_args(words, argparse.Namespace(command=command.name))
 
 

@@ -47,7 +47,7 @@ LISTS = {
     "sites": [figure("ID", 4, "id"), name("NAME", NAME, "name"), name("KIND", 8, "kind"), TIER,
               figure("USES", 8, "uses", amount), USE, figure("MISSES", 8, "misses"),
               Column("TYPES", -39, lambda s: f"{words(items(s, 'types'), 39):<16}"),
-              Column("WHY", -79, lambda s: "pinned" if member(s, "pinned") is True else text(s, "reason"))],
+              name("WHY", 79, "reason")],
     "pools": [figure("ID", 4, "id"), name("NAME", 16, "name"), name("THREAD", 15, "thread_name"), name("DEVICE", 8, "device"),
               figure("HELD", 10, "held_bytes", size), figure("LIVE", 10, "live_bytes", size),
               figure("PEAK", 10, "peak_bytes", size),

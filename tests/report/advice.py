@@ -166,7 +166,7 @@ def test_the_worst_comes_first():
 
 def test_a_history_is_bounded_and_keeps_tiers():
     history = history_of(*(facts_at(i, [{"id": 1, "name": "s", "tier": "full" if i < 100 else "table" if i == 100 else "compiled",
-                                         "use_ns": i % 97 + 1}]) for i in range(3 * POINTS)))
+                                         "use_ns": i % 97 + 1, "use_measured": True}]) for i in range(3 * POINTS)))
     points = history.things["sites"][1].points
     times = [p.time_ns for p in points]
     assert POINTS / 2 <= len(points) <= POINTS and times == sorted(set(times))

@@ -224,6 +224,12 @@ def bad_files():
     nothing_left("page.html")
     refused(1, "No such file", "report", work / "nowhere.rec")
     refused(1, "Is a directory", "report", work)
+    refused(1, "No such file", "report", "nowhere.rec", cwd=work)  # a name is that of a record, too ...
+    (work / "notes").write_text("hello\n")
+    for name in "notes", "./notes":
+        refused(4, "is no record of `tidepool record`", "report", name, cwd=work)
+    (work / "notes").chmod(0o700)  # ... unless it is a program's
+    refused(3, "no process that listens runs 'notes'", "report", "notes", cwd=work)
     cut = work / "cut.rec"
     cut.write_text("".join(text[:40]) + text[40][:100])
     for command in (["report", cut, "-o", work / "cut.html"], ["pprof", cut, "-o", work / "cut.pb"]):

@@ -85,6 +85,10 @@ def bands(page, facts, events):
         value = float(said.split(", ")[1].split(" ")[0]) if "ns a use" in said else None
         check(f": {site['tier']}, " in said and value is not None and abs(value - site["use_ns"]) <= .01 * site["use_ns"] + .1,
               f"look {number}: {said!r}, the record says {site['tier']} {site['use_ns']}")
+    modelled = page.find_element(By.ID, "canvas-4")
+    said = hover(page, modelled, pixel(page, modelled, ms_of(facts, facts[45]["time_ns"])), 60)
+    check("full, a use not measured yet" in said, f"a model is no point of a band: {said!r}")
+    check("≈ " in modelled.get_attribute("aria-label"), "what a screen reader says of a model")
     page.execute_script("arguments[0].focus()", evaluate)
     evaluate.send_keys(Keys.HOME)
     first = page.find_element(By.ID, "say").get_attribute("textContent")

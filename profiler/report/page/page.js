@@ -154,7 +154,9 @@
   };
 
   const bandHeight = (site) => Math.max(...site.points.map((p) => p[2]), 0) || 1;
+  const bandFormat = (site) => (site.points.some((p) => p[2] > 0) ? ns : () => "");
 
+  /* Where nothing was measured a plan is a line on the axis, apart from the heights beside it. */
   const bandDatasets = (site) => {
     const top = bandHeight(site);
     const sets = tiers.map((tier) => ({
@@ -163,10 +165,10 @@
     }));
     site.points.forEach((point, i) => {
       const until = i + 1 < site.points.length ? site.points[i + 1][0] : endTime();
-      const y = point[2] > 0 ? point[2] : top * 0.2, set = sets[point[1]];
+      const y = Math.max(point[2], 0), next = site.points[i + 1], set = sets[point[1]];
       if (!set) return;
       set.data.push({ x: point[0], y }, { x: until, y });
-      if (i + 1 < site.points.length && site.points[i + 1][1] !== point[1]) set.data.push({ x: until, y: NaN });
+      if (next && (next[1] !== point[1] || (next[2] > 0) !== (y > 0))) set.data.push({ x: until, y: NaN });
     });
     const events = eventsOf(site);
     sets.push({
@@ -270,20 +272,20 @@
       make("div", { class: "facts" }, tierBadge(site.tier), ` ${useText(site)} · ${site.counted ? "" : "at least "}${count(site.uses)} uses`,
         site.pinned ? " · pinned" : null));
     canvas.setAttribute("aria-label", `${site.name}: ${tierRuns(site).map((r) => (tiers[r.tier] ? tiers[r.tier].key : "unknown")).join(", then ")}; ` +
-      `${ns(site.use_ns)} a use; ${events.length} events. Arrow keys tell each change.`);
+      `${useText(site)} a use; ${events.length} events. Arrow keys tell each change.`);
     const old = charts.get(canvas.id), top = bandHeight(site) * 1.4;
     if (old) {
       old.data.datasets = bandDatasets(site);
       old.options.site = site;
       old.options.scales.x = scaleX(last);
-      old.options.scales.y = scaleY(ns, top, 3);
+      old.options.scales.y = scaleY(bandFormat(site), top, 3);
       old.update("none");
       return;
     }
     row.querySelector(".plot").style.height = last ? "112px" : "92px";
     charts.set(canvas.id, new Chart(canvas, {
       type: "line", plugins: [letters], data: { datasets: bandDatasets(site) },
-      options: { ...still, site, scales: { x: scaleX(last), y: scaleY(ns, top, 3) },
+      options: { ...still, site, scales: { x: scaleX(last), y: scaleY(bandFormat(site), top, 3) },
         plugins: { legend: { display: false }, tooltip: { enabled: false } } },
     }));
   };
