@@ -10,13 +10,6 @@
 static bool terminal;
 static const char *last_phase = "";
 
-/* A dispatch without a table looks its method up. */
-static const char *tier_of(const sample *s, tide_kind kind)
-{
-    return s->tier == TIDE_TIER_FULL && kind != TIDE_KIND_SCOPE ? "general"
-                                                                : tide_tier_name(s->tier);
-}
-
 /* Eighths of a character: 8 ns are one. */
 static void print_bar(double ns)
 {
@@ -29,11 +22,11 @@ static void print_bar(double ns)
     printf("%*s", WIDTH - full - (length % 8 != 0), "");
 }
 
-static void print_cell(const sample *s, tide_kind kind)
+static void print_cell(const sample *s)
 {
     static const char *const colours[] = {"\033[31m", "\033[33m", "\033[32m"};
     if (!terminal) {
-        printf("  %-8s%6.1f", tier_of(s, kind), s->ns);
+        printf("  %-8s%6.1f", tide_tier_name(s->tier), s->ns);
         return;
     }
     printf("  %s%5.1f ", colours[s->tier], s->ns);
@@ -46,7 +39,7 @@ void chart_begin(void)
     terminal = isatty(STDOUT_FILENO);
     printf("Nanoseconds for one use, and the plan in force");
     if (terminal)
-        printf(": \033[31mgeneral\033[0m, \033[33mtable\033[0m, \033[32mcompiled\033[0m; "
+        printf(": \033[31mfull\033[0m, \033[33mtable\033[0m, \033[32mcompiled\033[0m; "
                "? is watched");
     printf("\n\n%14s", "");
     for (size_t i = 0; i < WORKS; i++)
@@ -60,7 +53,7 @@ void chart_line(size_t interval, const char *name, const sample samples[WORKS])
     last_phase = name;
     printf("%5zu %-8s", interval, changed ? name : "");
     for (size_t i = 0; i < WORKS; i++)
-        print_cell(&samples[i], works[i].kind);
+        print_cell(&samples[i]);
     putchar('\n');
     fflush(stdout);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "work.h"
 
-#include <string.h>
-
 #include <tidepool/array.h>
 #include <tidepool/generic.h>
 #include <tidepool/site.h>
@@ -114,24 +112,7 @@ bool work_prepare(void)
            tide_generic_add(sums, TIDE_C64, sum_complex) == TIDE_OK;
 }
 
-struct search {
-    const work *wanted;
-    tide_site *found;
-};
-
-static bool is_wanted(tide_site *site, void *user)
-{
-    struct search *search = user;
-    tide_site_information info;
-    if (tide_site_info(site, &info) == TIDE_OK && info.kind == search->wanted->kind &&
-        strcmp(info.name, search->wanted->name) == 0)
-        search->found = site;
-    return search->found == NULL;
-}
-
 tide_site *work_site(const work *w)
 {
-    struct search search = {w, NULL};
-    tide_site_each(is_wanted, &search);
-    return search.found;
+    return tide_site_find(w->name, w->kind);
 }

@@ -66,7 +66,8 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  * is made in memory and written at once, with no lock held; the stream is flushed. TIDE_ERROR_MEMORY,
  * nothing written; TIDE_ERROR_FILE with the system's message; TIDE_ERROR_ARGUMENT. Any thread.
  *
- *   "format" "tidepool-facts", "format_version" 1; new members may come, none changes or goes
+ *   "format" "tidepool-facts", "format_version" 1; new members may come, none changes, and until
+ *   version 1.0 of the library members may go
  *   "version", "pid", "program", "time_ns" (CLOCK_MONOTONIC), "wall_ns" (CLOCK_REALTIME),
  *   "process_cpu_ns", "since_ns" (on the clock of time_ns, when this was asked first: once it is
  *   another, the process has executed another program, whose ids and counters begin anew)
@@ -87,8 +88,8 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *   "process"   limit_bytes held_bytes peak_bytes, of tide_limit_statistics
  *   "samples"   who took memory that pools and buffers hold: estimates from one sample in every_bytes
  *               (512 KiB) of what they take from devices; lost (samples without room), places[{type
- *               ("": a buffer) place ("file:line function") taken taken_bytes held held_bytes
- *               stack[]}], the 16 that hold most. A stack's entries are "function+0x12", or
+ *               place ("file:line function"; both "" of a buffer, as those that Python's pools draw from)
+ *               taken taken_bytes held held_bytes stack[]}], the 16 that hold most. A stack's entries are "function+0x12", or
  *               "module+0x1234" for addr2line. What is handed out again counts once
  *   "settings"  each setting's value by its name */
 TIDE_API tide_status tide_facts_write(FILE *out);

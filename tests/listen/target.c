@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program to look into. It works until its standard input ends; a line on that has it do one
- * thing, and it says "done" or what failed. Each thread it was told of has a pool and three sites.
- */
+ * thing, and it says "done" or what failed. Each thread it was told of has a pool; all use two sites. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -53,4 +53,4 @@ class Tidepool(ConanFile):
         self.cpp_info.libs = ["tidepool"] if self.options.shared else [":libtidepool.a"]
         self.cpp_info.system_libs = ["pthread"]
         if not self.options.shared:
-            self.cpp_info.exelinkflags = [f"-Wl,-rpath,{self.package_folder}/libexec/tidepool"]
+            self.cpp_info.exelinkflags = [f"-Wl,-rpath,{self.package_folder}/libexec/tidepool:{self.package_folder}/lib"]
