@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* dispatch-…: a loop over tagged values calls the method of each one's type.
  *
- *   lookup         TIDE_DISPATCH, its site pinned to the general plan: the methods' table
+ *   lookup         TIDE_DISPATCH (with a name), its site pinned to the general plan: the methods' table
  *   switch         what a person would write who knows all types beforehand
  *   tide-table     TIDE_DISPATCH by the table that its site has learned
  *   direct         calls of the known methods, in the order of the stream
@@ -32,7 +32,7 @@ typedef struct item {
 
 typedef struct dispatch_state {
     tide_generic *generic;
-    bench_compiled compiled;
+    bench_compiled learned;
     tide_site *site;
     item *items;
     size_t rows;
@@ -122,16 +122,16 @@ static dispatch_state *make(size_t rows, uint32_t turns)
 #define CALL(method) \
     (method)(at);    \
     NEXT;
-#define SITE                              \
-    TIDE_DISPATCH(generic, at->type, at); \
+#define SITE(name)                                                                  \
+    tide_site_dispatch(TIDE_SITE(TIDE_KIND_DISPATCH, name), generic, at->type, at); \
     NEXT;
 #define IN_PLACE(n)           \
     at->result = BODY(n, at); \
     NEXT;
 
 /* clang-format off */
-DISPATCH(lookup, SITE)
-DISPATCH(compiled, SITE)
+DISPATCH(lookup, SITE("dispatch lookup"))
+DISPATCH(table, SITE("dispatch table"))
 
 DISPATCH(direct_3, CALL(method_0) CALL(method_1) CALL(method_2))
 DISPATCH(floor_3, IN_PLACE(0) IN_PLACE(1) IN_PLACE(2))
@@ -162,7 +162,7 @@ static void prove_results(dispatch_state *s, bench_use_function *use, uint64_t o
 
 static void warm(dispatch_state *s)
 {
-    bench_compiled_warm(&s->compiled);
+    bench_compiled_warm(&s->learned);
     s->unmet = tide_generic_unmet(s->generic);
 }
 
@@ -177,7 +177,7 @@ static void warm(dispatch_state *s)
         warm(state);                                                                   \
     }
 PROVE(lookup)
-PROVE(compiled)
+PROVE(table)
 PROVE(direct_3)
 PROVE(floor_3)
 PROVE(switch_3)
@@ -196,7 +196,7 @@ static bool verify(void *state, uint64_t operations)
         bench_complain("dispatch: calls found no method");
         return false;
     }
-    return bench_compiled_verify(&s->compiled, operations);
+    return bench_compiled_verify(&s->learned, operations);
 }
 
 static void teardown(void *state)
@@ -225,36 +225,23 @@ static void *setup_random(const bench_case *job)
     return s;
 }
 
-static bench_compiled site_of(const char *function)
-{
-    bench_compiled c = {.count = 1};
-    bench_sites_in(__FILE__, function, TIDE_KIND_DISPATCH, c.sites, 1);
-    return c;
-}
-
 static void *looked_up(dispatch_state *s)
 {
-    s->site = site_of("lookup_run").sites[0];
+    s->site = bench_site_named("dispatch lookup");
     if (tide_site_pin(s->site, TIDE_TIER_FULL) != TIDE_OK)
         bench_die("%s", tide_error_message());
     return s;
 }
 
-/* What an earlier case of this process has had compiled is for its own types. */
-static void forget(const bench_compiled *c)
+/* What an earlier case of this process has had learned is for its own types. `may_miss`: this part of
+ * the calls may find no guard. */
+static void *learn(dispatch_state *s, double may_miss)
 {
-    tide_site *site = c->sites[0];
+    tide_site *site = bench_site_named("dispatch table");
     if (tide_site_unpin(site) != TIDE_OK || tide_site_reset(site) != TIDE_OK)
         bench_die("%s", tide_error_message());
-}
-
-/* `may_miss`: this part of the calls may find no guard. */
-static void *compile(dispatch_state *s, double may_miss)
-{
-    s->compiled = site_of("compiled_run");
-    forget(&s->compiled);
-    s->compiled.may_miss = may_miss;
-    bench_compile(&s->compiled, compiled_use, s, s->rows, false);
+    s->learned = (bench_compiled){.site = site, .may_miss = may_miss};
+    bench_compile(site, table_use, s, s->rows, false);
     return s;
 }
 
@@ -263,21 +250,21 @@ static void *lookup_3_setup(const bench_case *job)
     return looked_up(setup_3(job));
 }
 
-static void *compiled_3_setup(const bench_case *job)
+static void *table_3_setup(const bench_case *job)
 {
-    return compile(setup_3(job), 0);
+    return learn(setup_3(job), 0);
 }
 
 #define DISPATCH_VARIANT(variable, label, missing, setup, name)                         \
     static const bench_variant variable = {label,      missing, setup,    name##_prove, \
                                            name##_run, verify,  teardown, NULL};
 DISPATCH_VARIANT(lookup_3, "lookup", NULL, lookup_3_setup, lookup)
-DISPATCH_VARIANT(compiled_3, "tide-table", NULL, compiled_3_setup, compiled)
+DISPATCH_VARIANT(table_3, "tide-table", NULL, table_3_setup, table)
 DISPATCH_VARIANT(known_3, "direct", NULL, setup_3, direct_3)
 DISPATCH_VARIANT(least_3, "floor", NULL, setup_3, floor_3)
 DISPATCH_VARIANT(cases_3, "switch", NULL, setup_3, switch_3)
 const bench_variant *const bench_dispatch_3_variants[] = {
-    &least_3, &known_3, &cases_3, &lookup_3, &compiled_3, NULL,
+    &least_3, &known_3, &cases_3, &lookup_3, &table_3, NULL,
 };
 /* --- types at random ---------------------------------------------------------------------- */
 
@@ -288,22 +275,22 @@ static void *lookup_random_setup(const bench_case *job)
 
 /* Of sixteen types alike the model would test for none, so it is told that a lookup is dear. A
  * window may not see them all. */
-static void *compiled_random_setup(const bench_case *job)
+static void *table_random_setup(const bench_case *job)
 {
     double before = get_constant("cost_dynamic");
     set_constant("cost_dynamic", 64);
-    dispatch_state *s = compile(setup_random(job), 0.1);
+    dispatch_state *s = learn(setup_random(job), 0.1);
     set_constant("cost_dynamic", before);
     return s;
 }
 
 DISPATCH_VARIANT(lookup_random, "lookup", NULL, lookup_random_setup, lookup)
-DISPATCH_VARIANT(compiled_random, "tide-table", NULL, compiled_random_setup, compiled)
+DISPATCH_VARIANT(table_random, "tide-table", NULL, table_random_setup, table)
 DISPATCH_VARIANT(cases_random, "switch", NULL, setup_random, switch_all)
 
 const bench_variant *const bench_dispatch_random_variants[] = {
     &cases_random,
     &lookup_random,
-    &compiled_random,
+    &table_random,
     NULL,
 };

@@ -12,8 +12,9 @@
 
 /* --- what all of them share ------------------------------------------------------------- */
 
-bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint32_t shelves,
-                            bool disabled)
+enum { SHELVES = 16 }; /* of the first of the built-in types */
+
+bench_tide *bench_tide_make(const bench_case *job, bool disabled)
 {
     /* Level 0 whatever the environment says: the checks are not what is measured. */
     tide_pool_options options = {.name = job->name, .check = TIDE_CHECK_NONE, .disabled = disabled};
@@ -22,43 +23,11 @@ bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint3
     s->pool = tide_pool_create(&options);
     if (s->pool == NULL)
         bench_die("%s", tide_error_message());
-    for (uint32_t i = 0; i < shelves; i++)
-        if (tide_acquire_type(s->pool, types ? types[i] : (tide_type)(i + 1), 1) == NULL)
+    for (tide_type type = 1; type <= SHELVES; type++)
+        if (tide_acquire_type(s->pool, type, 1) == NULL)
             bench_die("%s", tide_error_message());
     tide_pool_reset(s->pool);
     return s;
-}
-
-void bench_tide_pin(bench_tide *s, const char *site, tide_tier tier, const tide_type *types,
-                    size_t count)
-{
-    s->site = bench_site_named(site);
-    s->tier = tier;
-    if (tide_site_declare(s->site, types, count) != TIDE_OK ||
-        tide_site_pin(s->site, tier) != TIDE_OK)
-        bench_die("%s: %s", site, tide_error_message());
-}
-
-static void declare_unless_compiled(tide_site *site, const tide_type *types, size_t count)
-{
-    tide_site_information info;
-    if (tide_site_info(site, &info) != TIDE_OK ||
-        (info.tier != TIDE_TIER_COMPILED && tide_site_declare(site, types, count) != TIDE_OK))
-        bench_die("%s", tide_error_message());
-}
-
-void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted, const tide_type *types,
-                        size_t count, uint64_t slack)
-{
-    bench_compiled twin = {.sites = {counted.site}, .count = 1};
-    s->compiled = (bench_compiled){.sites = {timed.site}, .count = 1};
-    if (types != NULL)
-        declare_unless_compiled(counted.site, types, count);
-    bench_compile(&twin, counted.use, s, BENCH_SIZES, true);
-    bench_prove_executed(&twin, counted.use, s, BENCH_SIZES, slack);
-    if (types != NULL) /* not before: it would have been compiled to count, too */
-        declare_unless_compiled(timed.site, types, count);
-    bench_compile(&s->compiled, timed.use, s, BENCH_SIZES, false);
 }
 
 void bench_tide_warm(bench_tide *s)
@@ -126,7 +95,7 @@ static const tide_type both[] = {TIDE_F64, TIDE_I32};
 
 static void *plain_setup(const bench_case *job)
 {
-    return bench_tide_make(job, NULL, BENCH_SHELVES, false);
+    return bench_tide_make(job, false);
 }
 
 /* clang-format off */
@@ -157,33 +126,54 @@ BENCH_TIDE4(frame,
 BENCH_SCOPE4_IN(HOISTED, BENCH_POOL, loop, bench_tide, FOUR_ACQUIRES)
 /* clang-format on */
 
-static void *full_setup(const bench_case *job)
+/* Finds the site, tells it the types and pins it. */
+static void *pinned(const bench_case *job, const char *site, tide_tier tier)
 {
     bench_tide *s = plain_setup(job);
-    bench_tide_pin(s, "scope4 full", TIDE_TIER_FULL, both, 2);
+    s->site = bench_site_named(site);
+    s->tier = tier;
+    if (tide_site_declare(s->site, both, 2) != TIDE_OK || tide_site_pin(s->site, tier) != TIDE_OK)
+        bench_die("%s: %s", site, tide_error_message());
     return s;
+}
+
+static void *full_setup(const bench_case *job)
+{
+    return pinned(job, "scope4 full", TIDE_TIER_FULL);
 }
 
 static void *table_setup(const bench_case *job)
 {
-    bench_tide *s = plain_setup(job);
-    bench_tide_pin(s, "scope4 table", TIDE_TIER_TABLE, both, 2);
-    return s;
+    return pinned(job, "scope4 table", TIDE_TIER_TABLE);
 }
 
+static void declare_unless_compiled(tide_site *site)
+{
+    tide_site_information info;
+    if (tide_site_info(site, &info) != TIDE_OK ||
+        (info.tier != TIDE_TIER_COMPILED && tide_site_declare(site, both, 2) != TIDE_OK))
+        bench_die("%s", tide_error_message());
+}
+
+/* Its twin, which is the same but for counting, proves that compiled code is what runs. */
 static void *compiled_setup(const bench_case *job)
 {
     bench_tide *s = plain_setup(job);
-    bench_twin timed = {bench_site_named("scope4 compiled"), compiled_prove};
-    bench_twin counted = {bench_site_named("scope4 counted"), counted_prove};
-    bench_tide_compile(s, timed, counted, both, 2, 0);
+    tide_site *timed = bench_site_named("scope4 compiled");
+    tide_site *counted = bench_site_named("scope4 counted");
+    declare_unless_compiled(counted);
+    bench_compile(counted, counted_prove, s, BENCH_SIZES, true);
+    bench_prove_executed(counted, counted_prove, s, BENCH_SIZES);
+    declare_unless_compiled(timed); /* not before: it would have been compiled to count, too */
+    bench_compile(timed, compiled_prove, s, BENCH_SIZES, false);
+    s->compiled.site = timed;
     return s;
 }
 
 /* A disabled pool serves the very code of tide-types: this is what leaving it in costs. */
 static void *disabled_setup(const bench_case *job)
 {
-    return bench_tide_make(job, NULL, BENCH_SHELVES, true);
+    return bench_tide_make(job, true);
 }
 
 static bool disabled_verify(void *state, uint64_t operations)

@@ -21,7 +21,7 @@ static bench_work *work_make(const bench_case *job)
 void *bench_work_pool(const bench_case *job)
 {
     bench_work *s = work_make(job);
-    s->tide = bench_tide_make(job, NULL, BENCH_SHELVES, false);
+    s->tide = bench_tide_make(job, false);
     s->context = s->tide->pool;
     return s;
 }
