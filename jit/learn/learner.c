@@ -19,14 +19,13 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
+#include "runtime/dispatch/generic.h"
 #include "runtime/scope/compiled.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
 /* "tide_scope_", types as far as there is room, "_", 16 digits. */
 enum { NAMES_ROOM = TIDE_SPEC_STEM - 18 };
-
-_Static_assert(sizeof(tide_type) == sizeof(uint32_t), "shelves may stand behind the types");
 
 /* ---- making ----------------------------------------------------------------------------- */
 
@@ -57,61 +56,85 @@ bool tide_learner_set_evidence(tide_learner *learner, const tide_site_profile *e
     return tide_profile_pack(&learner->evidence, evidence);
 }
 
-/* What both of the plan's tiers say of its types. */
-static tide_plan learner_describe_plan(const tide_learner *learner, tide_learned *plan,
-                                       tide_tier tier)
-{
-    tide_assert(plan->items.count <= TIDE_ITEMS_MAX);
-    tide_plan made = {.kind = learner->site->kind,
-                      .tier = tier,
-                      .type_count = plan->items.count,
-                      .types = plan->items.types,
-                      .shelves = plan->shelves};
-    tide_plan_bring_near(&made);
-    return made;
-}
+/* A scope's plan by both tiers, behind the types: then come the shelves. */
+typedef struct learned_scope {
+    tide_plan table, code;
+    uint32_t shelves[];
+} learned_scope;
 
-/* A plan of so many types, all zero: the types, then the shelves. */
-static tide_learned *learner_allocate_plan(const tide_items *items)
+/* A plan of these types, all zero but for them and for where its `table` stands. */
+static tide_learned *learner_allocate_plan(tide_learner *learner, const tide_items *items)
 {
-    size_t start = offsetof(tide_learned, items.types) + items->count * sizeof *items->types;
-    size_t bytes = start + items->count * sizeof(uint32_t);
+    bool scope = learner->site->kind == TIDE_KIND_SCOPE;
+    size_t types = offsetof(tide_learned, items.types) + items->count * sizeof *items->types;
+    size_t start = (types + _Alignof(tide_plan) - 1) / _Alignof(tide_plan) * _Alignof(tide_plan);
+    size_t bytes = start + (scope ? sizeof(learned_scope) + items->count * sizeof(uint32_t)
+                                  : sizeof(tide_dispatch_table));
     tide_learned *plan = tide_os_resize(NULL, bytes);
     if (plan == NULL)
         return NULL;
     memset(plan, 0, bytes);
+    plan->learner = learner;
     plan->items.count = items->count;
     plan->items.generic = items->generic;
     memcpy(plan->items.types, items->types, items->count * sizeof *items->types);
-    plan->shelves = (uint32_t *)(void *)((char *)plan + start);
+    plan->table = (tide_plan *)(void *)((char *)plan + start);
     return plan;
+}
+
+/* What both tiers of a scope's plan say of its types. */
+static tide_plan learner_describe_scope(const tide_items *items, const uint32_t *shelves,
+                                        tide_tier tier)
+{
+    tide_plan made = {
+        .tier = tier, .type_count = items->count, .types = items->types, .shelves = shelves};
+    tide_plan_bring_near(&made);
+    tide_plan_use_table(&made);
+    return made;
+}
+
+/* Until its code is loaded `code` is a table, by which a scope that is open leaves, too. */
+static void learner_fill_scope(tide_learned *plan)
+{
+    learned_scope *both = (learned_scope *)plan->table;
+    const tide_items *items = &plan->items;
+    for (uint32_t i = 0; i < items->count; i++)
+        both->shelves[i] = tide_plan_shelf(items->types[i]);
+    both->table = learner_describe_scope(items, both->shelves, TIDE_TIER_TABLE);
+    if (items->count != 0) /* else each touch would be a miss */
+        both->table.counts = &plan->table_counts;
+    both->code = learner_describe_scope(items, both->shelves, TIDE_TIER_COMPILED);
+    both->code.counts = &plan->code_counts;
+    plan->code = &both->code;
+}
+
+/* False: a type has no method of its own. */
+static bool learner_fill_dispatch(tide_learned *plan)
+{
+    *plan->table = (tide_plan){.kind = TIDE_KIND_DISPATCH,
+                               .tier = TIDE_TIER_TABLE,
+                               .type_count = plan->items.count,
+                               .types = plan->items.types,
+                               .counts = &plan->table_counts};
+    return tide_dispatch_use_table((tide_dispatch_table *)plan->table, plan->items.generic);
 }
 
 static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items,
                                        tide_reason *why)
 {
     tide_assert(items->count <= TIDE_ITEMS_MAX);
-    tide_learned *plan = learner_allocate_plan(items);
+    tide_learned *plan = learner_allocate_plan(learner, items);
     *why = TIDE_REASON_no_memory;
     if (plan == NULL)
         return NULL;
-    plan->learner = learner;
-    for (uint32_t i = 0; i < items->count; i++)
-        plan->shelves[i] =
-            items->types[i] < TIDE_TYPE_LIMIT ? tide_plan_shelf(items->types[i]) : 0; /* a key's */
-    plan->table = learner_describe_plan(learner, plan, TIDE_TIER_TABLE);
-    if (items->count != 0) /* else each touch would be a miss */
-        plan->table.counts = &plan->table_counts;
-    if (!tide_plan_use_table(&plan->table, items->generic)) {
+    tide_assert(plan->state == TIDE_CODE_NONE);
+    if (learner->site->kind == TIDE_KIND_SCOPE) {
+        learner_fill_scope(plan);
+    } else if (!learner_fill_dispatch(plan)) {
         *why = TIDE_REASON_no_method;
         tide_os_free(plan);
         return NULL;
     }
-    /* Until it has code it is led by the table, by which a scope that is open leaves, too. */
-    plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
-    plan->code.counts = &plan->code_counts;
-    (void)tide_plan_use_table(&plan->code, items->generic);
-    tide_assert(plan->state == TIDE_CODE_NONE);
     return plan;
 }
 
@@ -152,8 +175,8 @@ void tide_learned_load(tide_learned *plan, void *enter, void *leave)
     tide_leave_function *end;
     memcpy(&code, &enter, sizeof code);
     memcpy(&end, &leave, sizeof end);
-    __atomic_store_n(&plan->code.enter, code, __ATOMIC_RELEASE);
-    __atomic_store_n(&plan->code.leave, end, __ATOMIC_RELEASE);
+    __atomic_store_n(&plan->code->enter, code, __ATOMIC_RELEASE);
+    __atomic_store_n(&plan->code->leave, end, __ATOMIC_RELEASE);
 }
 
 uint64_t tide_learned_form(const tide_learned *plan)
@@ -208,10 +231,9 @@ uint64_t tide_learned_misses(const tide_learned *plan)
 
 tide_learned *tide_learned_of(const tide_plan *plan)
 {
-    size_t offset = plan->tier == TIDE_TIER_COMPILED ? offsetof(tide_learned, code)
-                                                     : offsetof(tide_learned, table);
-    tide_learned *of = (tide_learned *)(void *)((char *)(uintptr_t)plan - offset);
-    tide_assert(plan == &of->table || plan == &of->code);
+    uintptr_t types = (uintptr_t)plan->types;
+    tide_learned *of = (tide_learned *)(types - offsetof(tide_learned, items.types));
+    tide_assert(plan == of->table || plan == of->code);
     tide_assert(of->learner->plan_count != 0);
     return of;
 }
@@ -242,8 +264,8 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     tide_pays_count(learner);
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
-    record->table = plan != NULL ? &plan->table : NULL;
-    record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
+    record->table = plan != NULL ? plan->table : NULL;
+    record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? plan->code : NULL;
     learner->in_force = number;
     learner->misses_seen = plan != NULL ? tide_learned_misses(plan) : 0;
     if (plan != NULL)
@@ -303,8 +325,9 @@ const tide_plan *tide_learner_publish(tide_site *site, const tide_plan *plan)
 /* Its site is going, so nobody can be inside. */
 static void learner_free_plan(tide_learned *plan)
 {
-    tide_observe_drop(&plan->table);
-    tide_observe_drop(&plan->code);
+    tide_observe_drop(plan->table);
+    if (plan->code != NULL)
+        tide_observe_drop(plan->code);
     tide_os_free(plan->trial);
     tide_os_free(plan);
 }

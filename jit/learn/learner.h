@@ -65,10 +65,8 @@ typedef struct tide_learner tide_learner;
 
 typedef struct tide_learned {
     tide_learner *learner;
-    uint32_t *shelves; /* where those of `items` lie; they stand behind these */
-
-    tide_plan table; /* the types by table                            */
-    tide_plan code;  /* compiled; until its code is loaded, the table */
+    tide_plan *table; /* the types by table; as `code`, it stands behind `items`       */
+    tide_plan *code;  /* compiled; until its code is loaded, the table. NULL: a dispatch's */
     tide_plan_counts table_counts, code_counts;
 
     tide_code_state state;

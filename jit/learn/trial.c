@@ -251,7 +251,7 @@ static uint64_t timed_clock_cost(void)
 /* Made once for a plan, since scopes may be inside it as long as the site is loaded. */
 static bool trial_make(const tide_learner *learner, tide_learned *plan)
 {
-    tide_assert(learner->site->kind == TIDE_KIND_SCOPE && plan->code.tier == TIDE_TIER_COMPILED);
+    tide_assert(learner->site->kind == TIDE_KIND_SCOPE && plan->code->tier == TIDE_TIER_COMPILED);
     if (plan->trial == NULL)
         plan->trial = tide_os_resize(NULL, sizeof *plan->trial);
     else
@@ -259,9 +259,9 @@ static bool trial_make(const tide_learner *learner, tide_learned *plan)
     tide_trial *trial = plan->trial;
     if (trial == NULL)
         return false;
-    const tide_plan *both[TIDE_TRIAL_PLANS] = {&plan->table, &plan->code};
+    const tide_plan *both[TIDE_TRIAL_PLANS] = {plan->table, plan->code};
     /* So sites in one loop draw other orders, and do not change turns together. */
-    *trial = (tide_trial){.plan = plan->table, .bursts = learner->number << 32};
+    *trial = (tide_trial){.plan = *plan->table, .bursts = learner->number << 32};
     trial->plan.enter = timed_enter;
     for (unsigned i = 0; i < TIDE_TRIAL_PLANS; i++) {
         trial->timed[i] = (tide_timed_plan){.plan = *both[i], .timed = both[i], .trial = trial};

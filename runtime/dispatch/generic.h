@@ -32,8 +32,19 @@ tide_method *tide_generic_meet(tide_generic *generic, tide_type type, const char
  * table, has missed then. */
 tide_dispatch_function tide_general_dispatch;
 
-/* Gives the plan the code and the data of a table of its types, the most frequent first. False: one
+/* Most types that the table of a dispatch tests for. */
+enum { TIDE_DISPATCH_TESTS = 16 };
+
+/* A table: what sites know of it, and what its code tests. */
+typedef struct tide_dispatch_table {
+    tide_plan plan;
+    const tide_generic *generic;                /* the one it was made for ...                 */
+    tide_method **methods[TIDE_DISPATCH_TESTS]; /* ... where the methods of its types stand ... */
+    tide_type tests[TIDE_DISPATCH_TESTS]; /* ... and these as a call names them: a key by itself */
+} tide_dispatch_table;
+
+/* Gives the table, whose plan has its types, the most frequent first, its code and the rest. False: one
  * has no method of its own (yet), or there are none, or too many; then it is not to be used. */
-bool tide_dispatch_use_table(tide_plan *plan, const tide_generic *generic);
+bool tide_dispatch_use_table(tide_dispatch_table *table, const tide_generic *generic);
 
 #endif

@@ -13,7 +13,6 @@
 #include "runtime/base/os.h"
 #include "runtime/base/ring.h"
 #include "runtime/check/levels.h"
-#include "runtime/dispatch/generic.h"
 #include "runtime/pool/level.h"
 #include "runtime/scope/compiled.h"
 #include "runtime/scope/nesting.h"
@@ -371,15 +370,12 @@ void tide_plan_bring_near(tide_plan *plan)
         plan->near[i] = plan->shelves[i];
 }
 
-bool tide_plan_use_table(tide_plan *plan, const struct tide_generic *generic)
+void tide_plan_use_table(tide_plan *plan)
 {
-    if (plan->kind == TIDE_KIND_DISPATCH)
-        return tide_dispatch_use_table(plan, generic);
     tide_assert(plan->kind == TIDE_KIND_SCOPE && plan_is_in_order(plan));
     uint32_t form = plan_form_of(plan->type_count);
     __atomic_store_n(&plan->enter, plan_forms[form].enter, __ATOMIC_RELAXED);
     __atomic_store_n(&plan->leave, plan_forms[form].leave, __ATOMIC_RELAXED);
-    return true;
 }
 
 void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
@@ -452,7 +448,7 @@ static table_plan *plan_make_table(const tide_type *types, size_t count)
     made->plan = (tide_plan){
         .tier = TIDE_TIER_TABLE, .type_count = distinct, .types = made->types, .shelves = shelves};
     tide_plan_bring_near(&made->plan);
-    (void)tide_plan_use_table(&made->plan, NULL);
+    tide_plan_use_table(&made->plan);
     return made;
 }
 

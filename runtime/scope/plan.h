@@ -17,9 +17,8 @@ tide_leave_function tide_plan_leave_full;
  * repeat. NULL with a message when memory is short. Registry locked. */
 const tide_plan *tide_plan_table(const tide_type *types, size_t count, const char *call);
 
-/* Gives a plan, whose types and shelves are filled in, the code of a table. False: it is a dispatch's
- * by this function, and a type has no method of its own. */
-bool tide_plan_use_table(tide_plan *plan, const struct tide_generic *generic);
+/* Gives a scope's plan, whose types and shelves are filled in, the code of a table. */
+void tide_plan_use_table(tide_plan *plan);
 
 /* Sets `near` from `shelves`. Before the plan is published. */
 void tide_plan_bring_near(tide_plan *plan);

@@ -146,8 +146,8 @@ PATH(untracked)
 /* ---- dispatches ------------------------------------------------------------------------------- */
 
 static tide_generic *generic;
-static tide_plan table = {.kind = TIDE_KIND_DISPATCH};
-static tide_site dispatching = {.plan = &table, .kind = TIDE_KIND_DISPATCH};
+static tide_dispatch_table table = {.plan.kind = TIDE_KIND_DISPATCH};
+static tide_site dispatching = {.plan = &table.plan, .kind = TIDE_KIND_DISPATCH};
 
 PATH(dispatch)
 {
@@ -167,8 +167,8 @@ static bool make_dispatch(void)
     if (generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
         tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
         return false;
-    table.type_count = 2;
-    table.types = tested;
+    table.plan.type_count = 2;
+    table.plan.types = tested;
     return tide_dispatch_use_table(&table, generic);
 }
 

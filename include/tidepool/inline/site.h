@@ -37,9 +37,6 @@ typedef void tide_dispatch_function(struct tide_generic *generic, tide_type type
                                     const tide_plan *plan, tide_site *site);
 typedef void tide_leave_function(tide_scope *scope);
 
-/* Most methods that the table of a dispatch tests for. */
-enum { TIDE_PLAN_METHODS = 16 };
-
 /* A plan of at most this many types may save the shelves' states in the scope itself.
  * tidepool/inline/typed.h says when, and why that is safe. */
 enum { TIDE_SCOPE_SAVED = 4 };
@@ -66,10 +63,6 @@ struct tide_plan {
     const uint32_t *shelves;         /* where their shelves lie, in bytes from the pool's start */
     const tide_type *types;   /* a scope's: each once, ascending; a dispatch's: as it tests  */
     tide_plan_counts *counts; /* NULL: not counted                                           */
-    const struct tide_generic *generic;       /* dispatch: the one it was made for ...      */
-    tide_method **methods[TIDE_PLAN_METHODS]; /* ... where the methods of `types` stand ... */
-    tide_type tests[TIDE_PLAN_METHODS];       /* ... and these as a call names them, a key by
-                                                 itself; `type_count` of them                */
 };
 
 /* One open scope. It is a variable of its block. */
