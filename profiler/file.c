@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,12 +53,12 @@ static tide_status file_read_up_to(int file, char *bytes, size_t room, size_t *l
     return TIDE_OK;
 }
 
-/* A file that grows while it is read lacks its last line here. The parser refuses it for that. */
-static tide_status file_read_open(int file, tide_profile_text *text, const char *path,
+/* The bytes of a file, to be freed whatever happened. One that grows while it is read lacks its last
+ * line here: the parser refuses it for that. */
+static tide_status file_read_open(int file, char **bytes, size_t *length, const char *path,
                                   const char *call)
 {
     struct stat facts;
-    tide_assert(text->bytes == NULL);
     if (fstat(file, &facts) != 0)
         return file_system_failed(call, "look at", path);
     if (!S_ISREG(facts.st_mode))
@@ -65,34 +66,34 @@ static tide_status file_read_open(int file, tide_profile_text *text, const char 
     if (facts.st_size < 0 || (uintmax_t)facts.st_size > TIDE_TEXT_BYTES)
         return tide_fail(TIDE_ERROR_FILE, call, "'%.200s' has %jd bytes, limit %zu", path,
                          (intmax_t)facts.st_size, TIDE_TEXT_BYTES);
-    text->room = (size_t)facts.st_size + 1;
-    text->bytes = tide_os_resize(NULL, text->room);
-    if (text->bytes == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of '%.200s'", text->room,
+    size_t room = (size_t)facts.st_size + 1;
+    *bytes = tide_os_resize(NULL, room);
+    if (*bytes == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of '%.200s'", room,
                          path);
-    return file_read_up_to(file, text->bytes, text->room, &text->length, path, call);
+    return file_read_up_to(file, *bytes, room, length, path, call);
 }
 
 /* O_NONBLOCK: a pipe or a device would let us wait, perhaps for ever. */
-static tide_status file_read(const char *path, tide_profile_text *text, const char *call)
+static tide_status file_read(const char *path, char **bytes, size_t *length, const char *call)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
         return file_system_failed(call, "open", path);
-    tide_status status = file_read_open(file, text, path, call);
+    tide_status status = file_read_open(file, bytes, length, path, call);
     close(file);
     return status;
 }
 
 /* Makes the text's profiles those that are loaded. The set is made before the registry is locked;
  * the registry then only takes it over. */
-static tide_status file_take(const tide_profile_text *text, const char *path, bool merge,
+static tide_status file_take(const char *bytes, size_t length, const char *path, bool merge,
                              double weight, const char *call)
 {
     tide_profile_set *set = tide_profile_set_create(call);
     if (set == NULL)
         return TIDE_ERROR_MEMORY;
-    tide_status status = tide_profile_text_read(text->bytes, text->length, set, path, call);
+    tide_status status = tide_profile_text_read(bytes, length, set, path, call);
     if (status == TIDE_OK)
         tide_profile_set_weigh(set, weight);
     tide_registry_lock();
@@ -108,14 +109,15 @@ static tide_status file_take(const tide_profile_text *text, const char *path, bo
 
 static tide_status file_load(const char *path, bool merge, const char *call)
 {
-    tide_profile_text text = {0};
+    char *bytes = NULL;
+    size_t length = 0;
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_status status = file_read(path, &text, call);
+    tide_status status = file_read(path, &bytes, &length, call);
     if (status == TIDE_OK)
-        status = file_take(&text, path, merge, 1, call);
-    tide_os_free(text.bytes);
+        status = file_take(bytes, length, path, merge, 1, call);
+    tide_os_free(bytes);
     return status;
 }
 
@@ -143,22 +145,16 @@ tide_status tide_profile_read_weighed(const char *bytes, size_t length, bool mer
         return tide_fail(TIDE_ERROR_LIMIT, call, "the text has %zu bytes, limit %zu", length,
                          TIDE_TEXT_BYTES);
     tide_attach();
-    tide_profile_text text = {.bytes = tide_os_resize(NULL, length + 1), .length = length};
-    if (text.bytes == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of text", length);
-    memcpy(text.bytes, bytes, length);
-    tide_status status = file_take(&text, "the text", merge, weight, call);
-    tide_os_free(text.bytes);
-    return status;
+    return file_take(bytes, length, "the text", merge, weight, call);
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-static bool file_write_all(int file, const tide_profile_text *text)
+static bool file_write_all(int file, const char *text, size_t length)
 {
-    tide_assert(text->length <= TIDE_TEXT_BYTES);
-    for (size_t done = 0; done < text->length;) {
-        ssize_t wrote = write(file, text->bytes + done, text->length - done);
+    tide_assert(length <= TIDE_TEXT_BYTES);
+    for (size_t done = 0; done < length;) {
+        ssize_t wrote = write(file, text + done, length - done);
         if (wrote < 0 && errno != EINTR)
             return false;
         done += wrote > 0 ? (size_t)wrote : 0;
@@ -184,30 +180,15 @@ static int file_create_beside(const char *path, char *name, size_t room)
     return file;
 }
 
-/* After this the rename, too, outlasts a crash. Not every file system can do this for a folder, so
- * a failure is no error. `name` is cut off at its last slash. */
-static void file_sync_folder(char *name)
-{
-    tide_assert(name[0] != '\0');
-    char *slash = strrchr(name, '/');
-    if (slash != NULL)
-        slash[slash == name] = '\0';
-    int folder = open(slash != NULL ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
-        return;
-    (void)fsync(folder);
-    close(folder);
-}
-
 /* Writes a temporary file and renames it. Whatever fails, the temporary file goes. */
-static tide_status file_write_beside(const char *path, char *name, size_t room,
-                                     const tide_profile_text *text, const char *call)
+static tide_status file_write_beside(const char *path, char *name, size_t room, const char *text,
+                                     size_t length, const char *call)
 {
     int file = file_create_beside(path, name, room);
     if (file < 0)
         return file_system_failed(call, "create", name);
     tide_status status = TIDE_OK;
-    if (!file_write_all(file, text))
+    if (!file_write_all(file, text, length))
         status = file_system_failed(call, "write", name);
     if (close(file) != 0 && status == TIDE_OK)
         status = file_system_failed(call, "close", name);
@@ -215,25 +196,23 @@ static tide_status file_write_beside(const char *path, char *name, size_t room,
         status = file_system_failed(call, "rename to", path);
     if (status != TIDE_OK)
         (void)unlink(name);
-    else
-        file_sync_folder(name);
     return status;
 }
 
-static tide_status file_write(const char *path, const tide_profile_text *text, const char *call)
+static tide_status file_write(const char *path, const char *text, size_t length, const char *call)
 {
     size_t room = strlen(path) + FILE_SUFFIX;
     char *name = tide_os_resize(NULL, room);
     if (name == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a name beside '%.200s'", path);
-    tide_status status = file_write_beside(path, name, room, text, call);
+    tide_status status = file_write_beside(path, name, room, text, length, call);
     tide_os_free(name);
     return status;
 }
 
-/* Takes the text of all profiles, which is the caller's to free whatever happened. The registry is
+/* Takes the text of all profiles, which is the caller's to free. The registry is
  * locked only while the profile is collected, not while the system works. */
-static tide_status file_collect(tide_profile_text *text, bool own, const char *call)
+static tide_status file_collect(char **text, size_t *length, bool own, const char *call)
 {
     tide_profile_set *set = tide_profile_set_create(call);
     if (set == NULL)
@@ -243,7 +222,7 @@ static tide_status file_collect(tide_profile_text *text, bool own, const char *c
     tide_registry_unlock();
     tide_assert(set->site_count <= TIDE_PROFILE_SET_SITES);
     if (status == TIDE_OK)
-        status = tide_profile_text_write(set, text, call);
+        status = tide_profile_text_write(set, text, length, call);
     tide_profile_set_destroy(set);
     return status;
 }
@@ -251,28 +230,29 @@ static tide_status file_collect(tide_profile_text *text, bool own, const char *c
 tide_status tide_profile_save(const char *path)
 {
     const char *call = "tide_profile_save";
-    tide_profile_text text = {0};
+    char *text = NULL;
+    size_t length;
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_status status = file_collect(&text, false, call);
+    tide_status status = file_collect(&text, &length, false, call);
     if (status == TIDE_OK)
-        status = file_write(path, &text, call);
-    tide_os_free(text.bytes);
+        status = file_write(path, text, length, call);
+    free(text);
     return status;
 }
 
 static tide_status file_write_stream(FILE *out, bool own, const char *call)
 {
-    tide_profile_text text = {0};
+    char *text = NULL;
+    size_t length;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the stream is NULL");
     tide_attach();
-    tide_status status = file_collect(&text, own, call);
-    if (status == TIDE_OK &&
-        (fwrite(text.bytes, 1, text.length, out) != text.length || fflush(out) != 0))
+    tide_status status = file_collect(&text, &length, own, call);
+    if (status == TIDE_OK && (fwrite(text, 1, length, out) != length || fflush(out) != 0))
         status = file_system_failed(call, "write to", "the stream");
-    tide_os_free(text.bytes);
+    free(text);
     return status;
 }
 

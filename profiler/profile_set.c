@@ -101,38 +101,19 @@ uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *fac
     return set_append_type(set, facts, call);
 }
 
-/* ---- from one table of types to another ------------------------------------------------- */
-
-/* How types of one table become types of another. TIDE_NO_TYPE: this type cannot. */
-typedef struct translation {
-    tide_type (*type)(const struct translation *self, tide_type type);
-    const tide_profile_set *from;
-    tide_profile_set *to;
-    const char *call;
-} translation;
-
-static tide_type set_type_into_table(const translation *self, tide_type type)
-{
-    tide_assert(self->from == NULL || (type >= 1 && type <= self->from->type_count));
-    const tide_type_facts *facts =
-        self->from != NULL ? &self->from->types[type - 1] : tide_type_facts_of(type);
-    tide_assert(facts != NULL);
-    return tide_profile_set_type(self->to, facts, self->call);
-}
-
-static tide_type set_type_into_process(const translation *self, tide_type type)
-{
-    tide_assert(type >= 1 && type <= self->from->type_count);
-    return tide_type_known(&self->from->types[type - 1]);
-}
-
-/* False when a type cannot be translated. */
-static bool set_translate(const translation *how, tide_site_profile *profile)
+/* The profile's types become numbers of the set's table. False with a message. */
+static bool set_take_types(tide_profile_set *set, tide_site_profile *profile,
+                           const tide_profile_set *table, const char *call)
 {
     tide_assert(profile->type_count <= TIDE_PROFILE_TYPES);
-    for (uint32_t i = 0; i < profile->type_count; i++) {
-        profile->types[i].type = how->type(how, profile->types[i].type);
-        if (profile->types[i].type == TIDE_NO_TYPE)
+    for (uint32_t i = 0; set != table && i < profile->type_count; i++) {
+        tide_type *type = &profile->types[i].type;
+        tide_assert(table == NULL || (*type >= 1 && *type <= table->type_count));
+        const tide_type_facts *facts =
+            table != NULL ? &table->types[*type - 1] : tide_type_facts_of(*type);
+        tide_assert(facts != NULL);
+        *type = tide_profile_set_type(set, facts, call);
+        if (*type == 0)
             return false;
     }
     return true;
@@ -143,11 +124,15 @@ static bool set_translate(const translation *how, tide_site_profile *profile)
 bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_set_site *site,
                               tide_site_profile *out)
 {
-    const translation how = {.type = set_type_into_process, .from = set};
     tide_site_profile profile = site->profile;
     memset(out, 0, sizeof *out);
-    if (!set_translate(&how, &profile))
-        return false;
+    for (uint32_t i = 0; i < profile.type_count; i++) {
+        tide_type *type = &profile.types[i].type;
+        tide_assert(*type >= 1 && *type <= set->type_count);
+        *type = tide_type_known(&set->types[*type - 1]);
+        if (*type == TIDE_NO_TYPE)
+            return false;
+    }
     tide_profile_add(out, &profile, 1);
     return true;
 }
@@ -243,10 +228,9 @@ tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,
                                  const char *call)
 {
-    const translation how = {set_type_into_table, table, set, call};
     tide_site_profile own = *profile;
-    tide_assert(table != set && own.generic == NULL);
-    if (!set_translate(&how, &own))
+    tide_assert(own.generic == NULL);
+    if (!set_take_types(set, &own, table, call))
         return tide_error_status();
     tide_profile_set_site *site = tide_profile_set_find(set, key);
     if (site == NULL && (site = set_insert_site(set, key, call)) == NULL)

@@ -7,6 +7,8 @@
 #ifndef TIDEPOOL_PROFILER_PROFILE_SET_H
 #define TIDEPOOL_PROFILER_PROFILE_SET_H
 
+#include <stdio.h>
+
 #include <tidepool/profile.h>
 #include <tidepool/site.h>
 
@@ -54,11 +56,10 @@ typedef struct tide_profile_set {
 /* What stands in a profile beside sites is of a room above (jit/tune), which sets this once, before
  * there is a set. */
 struct tide_tokens;
-struct tide_text_writer;
 typedef struct tide_profile_additions {
     /* Takes a line that is none of a site's. False: refused. */
     bool (*read)(struct tide_tuned_set **more, struct tide_tokens *tokens);
-    void (*write)(const struct tide_tuned_set *more, struct tide_text_writer *w);
+    void (*write)(const struct tide_tuned_set *more, FILE *out);
     void (*weigh)(struct tide_tuned_set *more, double weight);
     void (*destroy)(struct tide_tuned_set *more);
     /* With the registry locked: it owns what was loaded, NULL too, from now on; adds a copy of that
@@ -80,8 +81,8 @@ void tide_profile_set_destroy(tide_profile_set *set);
 uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *facts,
                                const char *call);
 
-/* Adds a profile to what the set has of its key. Its types are those of `table`, or of this process
- * (NULL). TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
+/* Adds a profile to what the set has of its key. Its types are those of `table`, which may be the set
+ * itself, or of this process (NULL). TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
 tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,
                                  const char *call);

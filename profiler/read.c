@@ -17,9 +17,8 @@ _Static_assert(TIDE_TEXT_COUNT_MAX <= UINT64_MAX / TIDE_ROW_MAX, "uses times slo
 
 typedef struct reader {
     tide_tokens tokens;
-    tide_profile_set table; /* the file's types */
-    tide_profile_set *set;
-    bool in_site, tuned; /* a line of a tunable has come */
+    tide_profile_set *set; /* its table is the file's */
+    bool in_site, tuned;   /* a line of a tunable has come */
     uint32_t sites;
     tide_key key;
     tide_site_profile profile;
@@ -49,9 +48,8 @@ static bool read_type(reader *r)
     tide_type_facts facts = {r->type_name, size, align};
     if (!read_type_possible(&facts))
         return tide_tokens_bad(&r->tokens, "no type has this name, size and alignment");
-    uint32_t count = r->table.type_count,
-             id = tide_profile_set_type(&r->table, &facts, r->tokens.call);
-    tide_assert(id <= r->table.type_count && r->table.type_count <= TIDE_PROFILE_SET_TYPES);
+    uint32_t count = r->set->type_count, id = tide_profile_set_type(r->set, &facts, r->tokens.call);
+    tide_assert(id <= r->set->type_count && r->set->type_count <= TIDE_PROFILE_SET_TYPES);
     if (id == 0)
         return tide_tokens_failed(&r->tokens);
     return id > count ? tide_tokens_nothing_more(&r->tokens)
@@ -65,8 +63,7 @@ static bool read_finish_site(reader *r)
         return true;
     tide_assert(r->profile.scopes >= 1);
     r->in_site = false;
-    return tide_profile_set_add(r->set, &r->key, &r->profile, &r->table, r->tokens.call) ==
-               TIDE_OK ||
+    return tide_profile_set_add(r->set, &r->key, &r->profile, r->set, r->tokens.call) == TIDE_OK ||
            tide_tokens_failed(&r->tokens);
 }
 
@@ -100,7 +97,7 @@ static bool read_uses(reader *r)
         return tide_tokens_bad(&r->tokens, "uses of no scope");
     if (profile->type_count == TIDE_PROFILE_TYPES)
         return tide_tokens_bad(&r->tokens, "more than %d types", TIDE_PROFILE_TYPES);
-    if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) ||
+    if (!tide_tokens_number(&r->tokens, "the type", 1, r->set->type_count, &type) ||
         !tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes, &scopes) ||
         !tide_tokens_number(&r->tokens, "the count of slots", scopes, scopes * TIDE_ROW_MAX,
                             &slots) ||
@@ -180,18 +177,10 @@ static bool read_lines(reader *r)
     }
 }
 
-/* The table of types is a set without sites, inside the reader. */
-static void read_drop_table(tide_profile_set *table)
-{
-    tide_assert(table->site_count == 0 && table->sites == NULL);
-    for (uint32_t i = 0; i < table->type_count; i++)
-        tide_os_free((char *)table->types[i].name);
-    tide_os_free(table->types);
-}
-
 tide_status tide_profile_text_read(const char *bytes, size_t length, tide_profile_set *set,
                                    const char *path, const char *call)
 {
+    tide_assert(set->type_count == 0 && set->site_count == 0 && set->more == NULL);
     reader *r = tide_os_resize(NULL, sizeof *r);
     if (r == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to read '%.200s'", path);
@@ -204,7 +193,6 @@ tide_status tide_profile_text_read(const char *bytes, size_t length, tide_profil
     bool well = read_header(r) && read_lines(r);
     tide_assert(well == (r->tokens.status == TIDE_OK));
     tide_status status = well ? TIDE_OK : r->tokens.status;
-    read_drop_table(&r->table);
     tide_os_free(r);
     return status;
 }

@@ -22,6 +22,8 @@
 #ifndef TIDEPOOL_PROFILER_TEXT_H
 #define TIDEPOOL_PROFILER_TEXT_H
 
+#include <stdio.h>
+
 #include "profiler/profile_set.h"
 
 enum { TIDE_TEXT_VERSION = 3 };
@@ -37,30 +39,17 @@ _Static_assert(3 * 4 * TIDE_KEY_STRING_MAX + 1024 <= TIDE_TEXT_LINE,
                "a site fits a line even if each byte of its three strings is escaped");
 _Static_assert(4 * TIDE_TEXT_TYPE_NAME + 1024 <= TIDE_TEXT_LINE, "so does a type");
 
-typedef struct tide_profile_text {
-    char *bytes;
-    size_t length, room;
-} tide_profile_text;
+/* Writes a blank and the string in quotes. */
+void tide_text_string(FILE *out, const char *text);
 
-/* A text that is being written. After a failure nothing more is written, and the status stays. */
-typedef struct tide_text_writer {
-    tide_profile_text *text;
-    const char *call;
-    tide_status status;
-} tide_text_writer;
-
-/* Adds less than 256 bytes; a blank and a string in quotes. */
-__attribute__((format(printf, 2, 3))) void tide_text_format(tide_text_writer *w, const char *format,
-                                                            ...);
-void tide_text_string(tide_text_writer *w, const char *text);
-
-/* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes
- * are the caller's to free, whatever happened. */
-tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out,
+/* Writes the set into memory of malloc, which is the caller's to free. TIDE_ERROR_MEMORY, or
+ * TIDE_ERROR_LIMIT if the text would be too large: it is NULL then. */
+tide_status tide_profile_text_write(const tide_profile_set *set, char **text, size_t *length,
                                     const char *call);
 
-/* Adds what the text says to the set. TIDE_ERROR_FILE with line and reason (the message names
- * `path`), TIDE_ERROR_MEMORY, TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
+/* Puts what the text says into the set, which is empty and whose table becomes that of the text.
+ * TIDE_ERROR_FILE with line and reason (the message names `path`), TIDE_ERROR_MEMORY,
+ * TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
 tide_status tide_profile_text_read(const char *bytes, size_t length, tide_profile_set *set,
                                    const char *path, const char *call);
 

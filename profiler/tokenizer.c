@@ -32,7 +32,7 @@ bool tide_tokens_failed(tide_tokens *t)
     return false;
 }
 
-bool tide_tokens_at_end(const tide_tokens *t)
+static bool tokens_at_end(const tide_tokens *t)
 {
     tide_assert(t->at <= t->end);
     return t->at == t->end;
@@ -40,7 +40,7 @@ bool tide_tokens_at_end(const tide_tokens *t)
 
 bool tide_tokens_blank(tide_tokens *t, const char *what)
 {
-    if (tide_tokens_at_end(t) || *t->at != ' ')
+    if (tokens_at_end(t) || *t->at != ' ')
         return tide_tokens_bad(t, "a blank and %s are missing", what);
     t->at++;
     return true;
@@ -65,13 +65,13 @@ bool tide_tokens_number(tide_tokens *t, const char *what, uint64_t least, uint64
         return false;
     const char *start = t->at;
     tide_assert(start <= t->end);
-    for (; !tide_tokens_at_end(t) && *t->at >= '0' && *t->at <= '9'; t->at++) {
+    for (; !tokens_at_end(t) && *t->at >= '0' && *t->at <= '9'; t->at++) {
         uint64_t digit = (uint64_t)(*t->at - '0');
         if (value > (UINT64_MAX - digit) / 10)
             return tide_tokens_bad(t, "%s does not fit 64 bits", what);
         value = value * 10 + digit;
     }
-    if (t->at == start || (!tide_tokens_at_end(t) && *t->at != ' '))
+    if (t->at == start || (!tokens_at_end(t) && *t->at != ' '))
         return tide_tokens_bad(t, "%s is not a number", what);
     if (value < least || value > most)
         return tide_tokens_bad(t, "%s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64, what,
@@ -90,7 +90,7 @@ static int tokens_hex_digit(char c)
 /* The byte that an escape stands for; *at is behind the backslash. 0: there is no such escape. */
 static char tokens_unescape(tide_tokens *t)
 {
-    if (tide_tokens_at_end(t))
+    if (tokens_at_end(t))
         return '\0';
     char c = *t->at++;
     if (c == 'n' || c == 't')
@@ -110,9 +110,9 @@ bool tide_tokens_string(tide_tokens *t, const char *what, size_t most, char *out
     size_t length = 0;
     if (!tide_tokens_blank(t, what))
         return false;
-    if (tide_tokens_at_end(t) || *t->at++ != '"')
+    if (tokens_at_end(t) || *t->at++ != '"')
         return tide_tokens_bad(t, "%s does not start with a quote", what);
-    while (!tide_tokens_at_end(t) && *t->at != '"') {
+    while (!tokens_at_end(t) && *t->at != '"') {
         char c = *t->at++;
         if (c == '\\' && (c = tokens_unescape(t)) == '\0')
             return tide_tokens_bad(t, "%s has an escape that is none", what);
@@ -123,7 +123,7 @@ bool tide_tokens_string(tide_tokens *t, const char *what, size_t most, char *out
             return tide_tokens_bad(t, "%s is longer than %zu bytes", what, most);
         out[length++] = c;
     }
-    if (tide_tokens_at_end(t))
+    if (tokens_at_end(t))
         return tide_tokens_bad(t, "%s does not end with a quote", what);
     t->at++;
     out[length] = '\0';
@@ -132,7 +132,7 @@ bool tide_tokens_string(tide_tokens *t, const char *what, size_t most, char *out
 
 bool tide_tokens_nothing_more(tide_tokens *t)
 {
-    return tide_tokens_at_end(t) || tide_tokens_bad(t, "more on the line than belongs there");
+    return tokens_at_end(t) || tide_tokens_bad(t, "more on the line than belongs there");
 }
 
 bool tide_tokens_line(tide_tokens *t)

@@ -44,10 +44,7 @@ bool tide_tokens_number(tide_tokens *tokens, const char *what, uint64_t least, u
 /* A blank and a string; `out` has room for `most` bytes and the end. */
 bool tide_tokens_string(tide_tokens *tokens, const char *what, size_t most, char *out);
 
-/* Has the line been taken whole? */
-bool tide_tokens_at_end(const tide_tokens *tokens);
-
-/* The same; else refuses. */
+/* Has the line been taken whole? Else refuses. */
 bool tide_tokens_nothing_more(tide_tokens *tokens);
 
 #endif

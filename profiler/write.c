@@ -1,90 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes a set of profiles as text that read.c accepts. */
+#define _GNU_SOURCE
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "profiler/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 #include "runtime/base/utf8.h"
 #include "runtime/pool/core.h"
 
-/* ---- a buffer that grows ---------------------------------------------------------------- */
-
-static bool write_reserve(tide_text_writer *w, size_t more)
-{
-    tide_profile_text *text = w->text;
-    if (w->status != TIDE_OK)
-        return false;
-    if (text->length + more > TIDE_TEXT_BYTES) {
-        w->status =
-            tide_fail(TIDE_ERROR_LIMIT, w->call, "the profile exceeds %zu bytes", TIDE_TEXT_BYTES);
-        return false;
-    }
-    tide_assert(text->length <= text->room);
-    if (text->length + more <= text->room)
-        return true;
-    size_t room = 2 * text->room + more + 4096;
-    tide_assert(room - text->length >= more);
-    char *bytes = tide_os_resize(text->bytes, room);
-    if (bytes == NULL) {
-        w->status = tide_fail(TIDE_ERROR_MEMORY, w->call, "no memory for %zu bytes of text", room);
-        return false;
-    }
-    text->bytes = bytes;
-    text->room = room;
-    return true;
-}
-
-void tide_text_format(tide_text_writer *w, const char *format, ...)
-{
-    enum { MOST = 256 };
-    if (!write_reserve(w, MOST))
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    int wrote = vsnprintf(w->text->bytes + w->text->length, MOST, format, arguments);
-    va_end(arguments);
-    tide_assert(wrote >= 0 && wrote < MOST);
-    w->text->length += (size_t)wrote;
-}
+/* ---- strings ---------------------------------------------------------------------------- */
 
 /* One byte of a string, escaped where it must be. */
-static void write_byte(tide_text_writer *w, unsigned char byte)
+static void write_byte(FILE *out, unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
-        tide_text_format(w, "\\%c", byte);
+        fprintf(out, "\\%c", byte);
     else if (byte == '\n' || byte == '\t')
-        tide_text_format(w, byte == '\n' ? "\\n" : "\\t");
+        fputs(byte == '\n' ? "\\n" : "\\t", out);
     else if (byte < ' ' || byte == 0x7f)
-        tide_text_format(w, "\\x%02x", byte);
+        fprintf(out, "\\x%02x", byte);
     else
-        tide_text_format(w, "%c", byte);
+        fputc(byte, out);
 }
 
 /* The character at `text`, or a byte that is none. Returns how many bytes it has. */
-static unsigned write_character(tide_text_writer *w, const char *text)
+static unsigned write_character(FILE *out, const char *text)
 {
     unsigned length = tide_utf8_length(text);
     tide_assert(*text != '\0' && length <= 4);
     if (length == 0)
-        tide_text_format(w, "\\x%02x", (unsigned char)*text);
+        fprintf(out, "\\x%02x", (unsigned char)*text);
     else if (length == 1)
-        write_byte(w, (unsigned char)*text);
+        write_byte(out, (unsigned char)*text);
     else
-        tide_text_format(w, "%.*s", (int)length, text);
+        fwrite(text, 1, length, out);
     return length > 0 ? length : 1;
 }
 
-void tide_text_string(tide_text_writer *w, const char *text)
+void tide_text_string(FILE *out, const char *text)
 {
-    tide_text_format(w, " \"");
+    fputs(" \"", out);
     while (*text != '\0')
-        text += write_character(w, text);
-    tide_text_format(w, "\"");
+        text += write_character(out, text);
+    fputs("\"", out);
 }
 
 /* ---- figures ---------------------------------------------------------------------------- */
@@ -96,7 +60,7 @@ static uint64_t write_at_most(uint64_t value, uint64_t most)
 
 /* What was added up may be more than the reader takes. Of each figure it is then the most, and the rest
  * is put in step. */
-static void write_type(tide_text_writer *w, const tide_profile_type *type, uint64_t uses)
+static void write_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 {
     uint64_t scopes = write_at_most(type->scopes, uses);
     tide_assert(scopes != 0);
@@ -104,55 +68,67 @@ static void write_type(tide_text_writer *w, const tide_profile_type *type, uint6
     slots = slots < scopes ? scopes : slots;
     uint64_t least = (slots + scopes - 1) / scopes;
     uint64_t most = write_at_most(type->slots_max, TIDE_ROW_MAX);
-    tide_text_format(w, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type,
-                     scopes, slots, most < least ? least : most);
+    fprintf(out, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type, scopes,
+            slots, most < least ? least : most);
 }
 
-static void write_scope(tide_text_writer *w, const tide_profile_set_site *site)
+static void write_scope(FILE *out, const tide_profile_set_site *site)
 {
     const tide_site_profile *profile = &site->profile;
     uint64_t uses = write_at_most(profile->scopes, TIDE_TEXT_COUNT_MAX);
     tide_assert(uses != 0 && profile->type_count <= TIDE_PROFILE_TYPES);
-    tide_text_format(w, "scope %" PRIu32 " %" PRIu64 " %" PRIu64, site->key.line, uses,
-                     write_at_most(profile->other, TIDE_TEXT_COUNT_MAX));
-    tide_text_string(w, site->key.name);
-    tide_text_string(w, site->key.file);
-    tide_text_string(w, site->key.function);
-    tide_text_format(w, "\n");
+    fprintf(out, "scope %" PRIu32 " %" PRIu64 " %" PRIu64, site->key.line, uses,
+            write_at_most(profile->other, TIDE_TEXT_COUNT_MAX));
+    tide_text_string(out, site->key.name);
+    tide_text_string(out, site->key.file);
+    tide_text_string(out, site->key.function);
+    fputc('\n', out);
     for (uint32_t i = 0; i < profile->type_count; i++)
-        write_type(w, &profile->types[i], uses);
+        write_type(out, &profile->types[i], uses);
+}
+
+static void write_all(FILE *out, const tide_profile_set *set)
+{
+    fprintf(out, "tidepool profile %d\n", TIDE_TEXT_VERSION);
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        fprintf(out, "type %zu %zu", set->types[i].size, set->types[i].align);
+        tide_text_string(out, set->types[i].name);
+        fputc('\n', out);
+    }
+    for (uint32_t i = 0; i < set->site_count; i++)
+        write_scope(out, set->sites[i]);
+    if (set->more != NULL)
+        tide_profile_more.write(set->more, out);
+    fprintf(out, "end %" PRIu32 "\n", set->site_count);
 }
 
 /* What could not be read again is not written. */
-static void write_type_facts(tide_text_writer *w, const tide_type_facts *facts)
+static tide_status write_check_types(const tide_profile_set *set, const char *call)
 {
-    size_t length = strlen(facts->name);
-    if (w->status != TIDE_OK)
-        return;
-    if (length > TIDE_TEXT_TYPE_NAME) {
-        w->status = tide_fail(TIDE_ERROR_LIMIT, w->call,
-                              "the name of a type has %zu bytes, most is %zu: '%.60s…'", length,
-                              TIDE_TEXT_TYPE_NAME, facts->name);
-        return;
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        const char *name = set->types[i].name;
+        if (strlen(name) > TIDE_TEXT_TYPE_NAME)
+            return tide_fail(TIDE_ERROR_LIMIT, call,
+                             "the name of a type has %zu bytes, most is %zu: '%.60s…'",
+                             strlen(name), TIDE_TEXT_TYPE_NAME, name);
     }
-    tide_text_format(w, "type %zu %zu", facts->size, facts->align);
-    tide_text_string(w, facts->name);
-    tide_text_format(w, "\n");
+    return TIDE_OK;
 }
 
-tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out,
+tide_status tide_profile_text_write(const tide_profile_set *set, char **text, size_t *length,
                                     const char *call)
 {
-    tide_text_writer w = {out, call, TIDE_OK};
-    *out = (tide_profile_text){0};
-    tide_text_format(&w, "tidepool profile %d\n", TIDE_TEXT_VERSION);
-    for (uint32_t i = 0; i < set->type_count; i++)
-        write_type_facts(&w, &set->types[i]);
-    for (uint32_t i = 0; i < set->site_count; i++)
-        write_scope(&w, set->sites[i]);
-    if (set->more != NULL)
-        tide_profile_more.write(set->more, &w);
-    tide_text_format(&w, "end %" PRIu32 "\n", set->site_count);
-    tide_assert(w.status != TIDE_OK || out->length <= TIDE_TEXT_BYTES);
-    return w.status;
+    *text = NULL;
+    TIDE_FORWARD(write_check_types(set, call));
+    FILE *out = tide_os_faulted(1) ? NULL : tide_memory_stream_open(text, length);
+    if (out != NULL)
+        write_all(out, set);
+    if (!tide_memory_stream_close(out, text))
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the text");
+    if (*length <= TIDE_TEXT_BYTES)
+        return TIDE_OK;
+    free(*text);
+    *text = NULL;
+    return tide_fail(TIDE_ERROR_LIMIT, call, "the profile has %zu bytes, limit %zu", *length,
+                     TIDE_TEXT_BYTES);
 }

@@ -9,7 +9,6 @@
 #include <tidepool/profile.h>
 
 #include "profiler/text.h"
-#include "runtime/base/os.h"
 
 static const char good[] = "tidepool profile 3\n"
                            "type 8 8 \"f64\"\n"
@@ -41,10 +40,10 @@ static tide_profile_set *read_all(const char *bytes, size_t length)
     return NULL;
 }
 
-static tide_profile_text write_again(tide_profile_set *known)
+static char *write_again(tide_profile_set *known, size_t *length)
 {
-    tide_profile_text text;
-    need(tide_profile_text_write(known, &text, "fuzz") == TIDE_OK);
+    char *text;
+    need(tide_profile_text_write(known, &text, length, "fuzz") == TIDE_OK);
     tide_profile_set_destroy(known);
     return text;
 }
@@ -63,13 +62,14 @@ static void check(const char *bytes, size_t length)
     if (known == NULL)
         return;
     resolve_all(known);
-    tide_profile_text once = write_again(known);
-    known = read_all(once.bytes, once.length);
+    size_t length_once, length_twice;
+    char *once = write_again(known, &length_once);
+    known = read_all(once, length_once);
     need(known != NULL);
-    tide_profile_text twice = write_again(known);
-    need(once.length == twice.length && memcmp(once.bytes, twice.bytes, once.length) == 0);
-    tide_os_free(once.bytes);
-    tide_os_free(twice.bytes);
+    char *twice = write_again(known, &length_twice);
+    need(length_once == length_twice && memcmp(once, twice, length_once) == 0);
+    free(once);
+    free(twice);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -91,28 +91,28 @@ bool tide_records_read(tide_tuned_set **set, tide_tokens *tokens)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static void records_write_one(const tide_record *record, tide_text_writer *w)
+static void records_write_one(const tide_record *record, FILE *out)
 {
     if (record->state == TIDE_RECORD_KNOB)
-        tide_text_format(w, "knob %" PRId64, record->value);
+        fprintf(out, "knob %" PRId64, record->value);
     else
-        tide_text_format(w, "tuned %" PRIu64 " %d", record->key, (int)record->state);
-    tide_text_string(w, record->name);
-    tide_text_string(w, record->file);
-    tide_text_format(w, "\n");
+        fprintf(out, "tuned %" PRIu64 " %d", record->key, (int)record->state);
+    tide_text_string(out, record->name);
+    tide_text_string(out, record->file);
+    fputc('\n', out);
     tide_assert(record->state != TIDE_RECORD_KNOB || record->candidate_count == 0);
     for (uint32_t i = 0; i < record->candidate_count; i++) {
         const tide_record_candidate *one = &record->candidates[i];
         bool chosen = record->state != TIDE_RECORD_MEASURED && i == record->choice;
-        tide_text_format(w, "candidate %" PRIu64 " %" PRIu64 " %" PRIu64 " %d", one->uses, one->ps,
-                         one->error_ps, chosen);
-        tide_text_string(w, one->name);
-        tide_text_format(w, "\n");
+        fprintf(out, "candidate %" PRIu64 " %" PRIu64 " %" PRIu64 " %d", one->uses, one->ps,
+                one->error_ps, chosen);
+        tide_text_string(out, one->name);
+        fputc('\n', out);
     }
 }
 
-void tide_records_write(const tide_tuned_set *set, tide_text_writer *w)
+void tide_records_write(const tide_tuned_set *set, FILE *out)
 {
     for (uint32_t i = 0; i < set->count; i++)
-        records_write_one(set->records[i], w);
+        records_write_one(set->records[i], out);
 }

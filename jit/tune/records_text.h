@@ -10,6 +10,6 @@
 #define TIDE_RECORD_PS_MAX 1000000000000000 /* picoseconds: a use of a quarter of an hour */
 
 bool tide_records_read(tide_tuned_set **set, tide_tokens *tokens);
-void tide_records_write(const tide_tuned_set *set, tide_text_writer *w);
+void tide_records_write(const tide_tuned_set *set, FILE *out);
 
 #endif
