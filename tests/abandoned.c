@@ -195,6 +195,28 @@ static void more_levels_than_a_tag_counts_are_refused(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* A block of the first epoch would take a level of the next one for its own. */
+static void no_epoch_is_used_twice(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    pool->tag |= ~TIDE_TAG_DEPTH; /* as after 2^40 - 1 resets under an open mark */
+    tide_mark mark = tide_checkpoint(pool);
+    {
+        TIDE_SCOPE_TYPES(pool, double);
+        double *kept = take(pool, TIDE_F64, 4, 5);
+        expect_status(tide_pool_reset(pool), TIDE_ERROR_LIMIT);
+        expect_status(tide_pool_empty(pool), TIDE_ERROR_LIMIT);
+        expect_status(tide_rewind(pool, mark), TIDE_ERROR_LIMIT);
+        assert_int_equal(tide_pool_depth(pool), 2);
+        assert_ptr_not_equal(tide_acquire(pool, double, 4), kept);
+        expect_bytes(kept, 4 * sizeof(double), 5);
+    }
+    expect_ok(tide_rewind(pool, mark)); /* scopes and marks that end in turn need no epoch */
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static const form_case cases[] = {
     CASE(the_end_of_a_removed_scope_leaves_newer_marks_open),
 };
@@ -202,6 +224,7 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_removed_loop_runs_on_without_rewinding),
     cmocka_unit_test(more_levels_than_a_tag_counts_are_refused),
+    cmocka_unit_test(no_epoch_is_used_twice),
 };
 
 int main(void)

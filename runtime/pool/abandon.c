@@ -7,6 +7,8 @@
 #include "runtime/base/error.h"
 #include "runtime/pool/core.h"
 
+#define ABANDON_LAST_EPOCH (~TIDE_TAG_DEPTH)
+
 _Static_assert((TIDE_TAG_DEPTH & (TIDE_TAG_DEPTH + 1)) == 0, "epochs lie above the depth");
 _Static_assert(2 * TIDE_TAG_DEEP == TIDE_TAG_DEPTH + 1, "the depth does not reach the epoch");
 
@@ -21,6 +23,12 @@ static uint32_t abandon_lower(const tide_abandonments *all, uint32_t kept)
 
 tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call)
 {
+    if (tide_tag_epoch(pool->tag) == ABANDON_LAST_EPOCH)
+        return tide_fail(TIDE_ERROR_LIMIT, call,
+                         "pool '%s' was rewound under open scopes %llu times, and no more than "
+                         "that can be told apart: end the scopes, or use another pool",
+                         pool->core->name,
+                         (unsigned long long)(ABANDON_LAST_EPOCH / (TIDE_TAG_DEPTH + 1)));
     if (abandon_lower(&pool->core->abandoned, kept) == TIDE_ABANDON_MAX)
         return tide_fail(
             TIDE_ERROR_LIMIT, call,
@@ -33,8 +41,8 @@ void tide_abandon(tide_pool *pool)
 {
     tide_abandonments *all = &pool->core->abandoned;
     uint32_t kept = tide_level(pool->tag);
-    tide_assert(kept >= TIDE_LEVEL_ROOT);                      /* nothing takes the root away */
-    tide_assert(tide_tag_epoch(pool->tag) != ~TIDE_TAG_DEPTH); /* 2^40 such events */
+    tide_assert(kept >= TIDE_LEVEL_ROOT); /* nothing takes the root away */
+    tide_assert(tide_tag_epoch(pool->tag) != ABANDON_LAST_EPOCH);
     pool->tag = (pool->tag | TIDE_TAG_DEPTH) + 1 + kept;
     all->count = abandon_lower(all, kept);
     tide_assert(all->count < TIDE_ABANDON_MAX);

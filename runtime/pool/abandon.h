@@ -18,9 +18,10 @@
  *  4. Of two events the later one makes the earlier irrelevant if it kept no more. So the
  *     events worth remembering have rising `kept`.
  *
- * Epochs do not start again from zero, for a block may be as old as it likes. There are 2^40 of
- * them (a day and more of nothing else), and room for TIDE_ABANDON_MAX events that rise. What would need one more is refused. So is a
- * level that the rest of a tag cannot count: longjmps may leave open as many as they like. */
+ * An epoch is never used again, for a block may end at any later time. There are 2^40 epochs, and
+ * room for TIDE_ABANDON_MAX events with rising `kept`: an event that would need one more of either is
+ * refused. The rest of a tag counts levels. A level too deep for it is refused, too: longjmp can leave
+ * any number of levels open. */
 #ifndef TIDEPOOL_RUNTIME_POOL_ABANDON_H
 #define TIDEPOOL_RUNTIME_POOL_ABANDON_H
 
@@ -34,7 +35,7 @@ typedef struct tide_abandonments {
     uint64_t events[TIDE_ABANDON_MAX]; /* as tags: the epoch that began, the level kept */
 } tide_abandonments;
 
-/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no room left. */
+/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no epoch or no room left. */
 tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call);
 
 /* Levels younger than the open one are gone; starts a new epoch. Was admitted. */
