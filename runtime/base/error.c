@@ -2,9 +2,8 @@
 /* The calling thread's last failure: its message and its status. The end of a
  * failed assertion, too.
  *
- * The text lies in a mapping of its own, from the thread's first failure to its end: thread-local memory
- * is scarce where many libraries load, and in the child of a fork the texts of other threads are no
- * leak of the C library's heap. */
+ * The text lies in memory of its own, from the thread's first failure to its end: thread-local memory
+ * is scarce where many libraries load. */
 #include "runtime/base/error.h"
 
 #include <stdarg.h>
@@ -14,6 +13,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
+#include "runtime/base/shim.h"
 #include "runtime/base/thread.h"
 
 enum { ERROR_BYTES = sizeof((tide_failure *)0)->message };
@@ -27,7 +27,7 @@ static _Thread_local tide_status error_status;
 static void error_end_thread(void)
 {
     if (error_text != NULL)
-        tide_os_unmap(error_text, ERROR_BYTES);
+        tide_os_free(error_text);
     error_text = NULL;
     error_message = NULL;
 }
@@ -39,9 +39,11 @@ static bool error_make_text(void)
         return true;
     if (tide_thread_keep(TIDE_THREAD_MESSAGE, error_end_thread) != TIDE_OK)
         return false;
-    error_text = tide_os_map(ERROR_BYTES, tide_os_page());
+    error_text = tide_os_resize(NULL, ERROR_BYTES);
     if (error_text == NULL)
         tide_thread_forget(TIDE_THREAD_MESSAGE);
+    else
+        tide_shim_no_leak(error_text);
     return error_text != NULL;
 }
 

@@ -75,6 +75,14 @@ void tide_shim_unroot(void *start, size_t bytes)
         __lsan_unregister_root_region(start, bytes);
 }
 
+TIDE_WEAK void __lsan_ignore_object(const void *memory);
+
+void tide_shim_no_leak(const void *memory)
+{
+    if (__lsan_ignore_object != NULL)
+        __lsan_ignore_object(memory);
+}
+
 TIDE_WEAK void AnnotateIgnoreReadsBegin(const char *file, int line);
 TIDE_WEAK void AnnotateIgnoreReadsEnd(const char *file, int line);
 TIDE_WEAK void AnnotateIgnoreWritesBegin(const char *file, int line);

@@ -33,4 +33,7 @@ void tide_shim_trust_end(void);
 void tide_shim_root(void *start, size_t bytes);
 void tide_shim_unroot(void *start, size_t bytes);
 
+/* Only variables of a thread point to this memory: in the child of another thread's fork nothing does. */
+void tide_shim_no_leak(const void *memory);
+
 #endif

@@ -10,6 +10,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/process.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/shim.h"
 #include "runtime/base/thread.h"
 #include "runtime/buffers/store/depot.h"
 
@@ -49,8 +50,9 @@ static void magazine_end(tide_magazine *magazine)
     tide_depot_free_all(buffers, going, NULL);
 }
 
-/* At thread exit. The registry is locked, so that no instance ends, and its magazines, meanwhile. A destructor that runs later and uses buffers
- * makes another list, which the next round of destructors ends. */
+/* At thread exit. The registry is locked, so that no instance ends meanwhile and takes its magazine
+ * along. If another destructor uses buffers later, the thread gets a new list. The system runs its
+ * destructors again, and that list is ended then. */
 static void magazine_end_thread(void)
 {
     tide_magazine_way *ways = magazine_own_ways();
@@ -75,6 +77,7 @@ static tide_magazine_way *magazine_ways(void)
     ways = tide_os_resize(NULL, sizeof magazine_no_ways);
     if (ways == NULL)
         return NULL;
+    tide_shim_no_leak(ways);
     memset(ways, 0, sizeof magazine_no_ways);
     if (tide_thread_keep(TIDE_THREAD_MAGAZINES, magazine_end_thread) != TIDE_OK) {
         tide_os_free(ways);
