@@ -83,6 +83,32 @@ static void free_slots_make_room_below_the_limit(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static void the_smallest_free_slot_that_is_enough_goes_alone(void **state)
+{
+    (void)state;
+    enum { SMALL = 100 };
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 64 * MIB});
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_BOOL, 20 * MIB, 1);
+        take(pool, TIDE_BOOL, 32 * MIB, 2);
+        for (unsigned i = 0; i < SMALL; i++)
+            take(pool, TIDE_I16, 32, i);
+    }
+    use_and_free(pool, 24 * MIB);
+    CHECK_POOL(pool);
+    assert_int_equal(stats_of(pool).slots, 1 + SMALL + 1);
+    assert_int_equal(stats_of(pool).pressed, 1);
+    assert_true(stats_of(pool).bytes_held > 56 * MIB);
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_I64, 7 * MIB + MIB / 2, 3); /* the two that are left, and the small ones */
+    }
+    CHECK_POOL(pool);
+    assert_true(stats_of(pool).pressed > 2);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void what_is_live_stays_and_the_refusal_says_how_much_it_is(void **state)
 {
     (void)state;
@@ -506,6 +532,7 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(what_the_stepping_thread_does_not_use_goes_by_age),
     cmocka_unit_test(free_slots_make_room_below_the_limit),
+    cmocka_unit_test(the_smallest_free_slot_that_is_enough_goes_alone),
     cmocka_unit_test(what_is_live_stays_and_the_refusal_says_how_much_it_is),
     cmocka_unit_test(given_memory_is_used_whole),
     cmocka_unit_test(the_slot_that_is_replaced_goes_first),

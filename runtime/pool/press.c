@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-#include <tidepool/dynamic.h>
-
 #include "runtime/base/assert.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/registry.h"
@@ -24,9 +22,61 @@ static size_t press_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     return bytes;
 }
 
-/* Type by type, for in which order a pool came to its types tells nothing; from the last position on, which
- * is used least. Until tide_capture_end has taken what a capture used, free
- * memory may be the graph's. */
+/* What there is to take of the row's free slot; 0: nothing. */
+static size_t press_has(const tide_pool_core *core, const tide_row *row, const tide_slot *slot)
+{
+    bool ours = row->device == core->device; /* headers of a device's pool lie on the host */
+    return ours && slot->data != NULL ? tide_slot_record_of(row, slot)->bytes : 0;
+}
+
+/* The bytes of the smallest free slot that has so many; 0: none has. */
+static size_t press_find_enough(const tide_pool_core *core, size_t bytes)
+{
+    size_t least = 0;
+    uint32_t used = __atomic_load_n(&core->rows.used_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used; i++) {
+        const tide_row *row = core->rows.used[i];
+        for (const tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
+            size_t has = press_has(core, row, slot);
+            if (has >= bytes && (least == 0 || has < least))
+                least = has;
+        }
+    }
+    return least;
+}
+
+/* The row in use of the lowest type above this one; NULL: none. (Which slots go must not depend on the
+ * order in which a pool came to its types: it differs between sites that run alike.) */
+static tide_row *press_row_above(const tide_pool_core *core, tide_type type)
+{
+    tide_row *above = NULL;
+    uint32_t used = __atomic_load_n(&core->rows.used_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used; i++) {
+        tide_row *row = core->rows.used[i];
+        if (row->type > type && (above == NULL || row->type < above->type))
+            above = row;
+    }
+    return above;
+}
+
+/* One slot, where one is enough. Else type by type from the last positions on, which are used least. */
+static size_t press_free(tide_pool *pool, size_t bytes, size_t *slots)
+{
+    size_t gone = 0, enough = press_find_enough(pool->core, bytes);
+    tide_row *row = press_row_above(pool->core, TIDE_NO_TYPE);
+    for (; row != NULL && gone < bytes; row = press_row_above(pool->core, row->type))
+        for (tide_slot *slot = row->slots + row->count;
+             gone < bytes && slot-- > row->shelf->next;) {
+            size_t has = press_has(pool->core, row, slot);
+            if (has == 0 || (enough != 0 && has != enough))
+                continue;
+            gone += press_slot(pool, row, slot);
+            ++*slots;
+        }
+    return gone;
+}
+
+/* While a capture runs nothing goes: the graph may use what is free (tide_capture_end takes it). */
 size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t bytes)
 {
     tide_pool_core *core = pool->core;
@@ -37,18 +87,8 @@ size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t b
         gone = press_slot(pool, row, slot);
         slots = 1;
     }
-    for (tide_type type = 1; type <= tide_type_count() && gone < bytes; type++) {
-        tide_row *of = &core->rows.by_type[type];
-        const tide_shelf *shelf =
-            __atomic_load_n(&of->shelf, __ATOMIC_ACQUIRE); /* tide_row_ready */
-        if (shelf == NULL || of->device != core->device)
-            continue;
-        for (tide_slot *other = of->slots + of->count; gone < bytes && other-- > shelf->next;)
-            if (other->data != NULL) {
-                gone += press_slot(pool, of, other);
-                slots++;
-            }
-    }
+    if (gone < bytes)
+        gone += press_free(pool, bytes - gone, &slots);
     if (slots != 0) {
         tide_figure_add(&core->memory.pressed, slots);
         TIDE_USDT(pool_trim, pool, (const char *)core->name, slots, gone, core->memory.bytes_held);

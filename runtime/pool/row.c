@@ -80,9 +80,8 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
     row->type = type;
     row->slots = slots;
     row->device = tide_header_is(type) && !core->device->host ? &tide_device_host : core->device;
-    tide_shelf *shelf = &pool->shelves[type];
-    *shelf = (tide_shelf){.next = slots, .bit = row_give_bit(core, type)};
-    __atomic_store_n(&row->shelf, shelf, __ATOMIC_RELEASE); /* who presses goes by it */
+    row->shelf = &pool->shelves[type];
+    *row->shelf = (tide_shelf){.next = slots, .bit = row_give_bit(core, type)};
     if (tide_at_root(pool))
         pool->saved |= row->shelf->bit;
     core->rows.used[core->rows.used_count] = row;
