@@ -58,18 +58,7 @@ static void expect_same(const tide_pool *pool, const tide_pool_information *seen
 {
     tide_pool_statistics stats;
     assert_int_equal(tide_pool_stats(pool, &stats), TIDE_OK);
-    assert_int_equal(seen->bytes_held, stats.bytes_held);
-    assert_int_equal(seen->bytes_live, stats.bytes_live);
-    assert_int_equal(seen->bytes_peak, stats.bytes_peak);
-    assert_int_equal(seen->bytes_limit, stats.bytes_limit);
-    assert_int_equal(seen->bytes_exported, stats.bytes_exported);
-    assert_int_equal(seen->slots, stats.slots);
-    assert_int_equal(seen->slots_live, stats.slots_live);
-    assert_int_equal(seen->shelves, stats.shelves);
-    assert_int_equal(seen->depth, stats.depth);
-    assert_int_equal(seen->allocations, stats.allocations);
-    assert_int_equal(seen->releases, stats.releases);
-    assert_int_equal(seen->exchanges, stats.exchanges);
+    assert_memory_equal(&seen->statistics, &stats, sizeof stats);
 }
 
 static void a_pool_is_seen_as_its_owner_sees_it(void **state)
@@ -85,20 +74,21 @@ static void a_pool_is_seen_as_its_owner_sees_it(void **state)
         assert_non_null(tide_acquire(pool, int, 50000));
         tide_pool_information seen = find_pool("seen");
         expect_same(pool, &seen);
-        assert_int_equal(seen.depth, 1);
-        assert_int_equal(seen.slots_live, 21);
-        assert_int_equal(seen.bytes_limit, 1 << 26);
+        assert_int_equal(seen.statistics.depth, 1);
+        assert_int_equal(seen.statistics.slots_live, 21);
+        assert_int_equal(seen.statistics.bytes_limit, 1 << 26);
         assert_int_equal(seen.check, 0);
         assert_int_equal(seen.thread, gettid());
         assert_string_equal(seen.device, "host");
         assert_false(seen.local || seen.disabled);
     }
     tide_pool_information after = find_pool("seen");
-    assert_int_equal(after.slots_live + after.bytes_live + after.depth, 0);
+    assert_int_equal(
+        after.statistics.slots_live + after.statistics.bytes_live + after.statistics.depth, 0);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     after = find_pool("seen");
     expect_same(pool, &after);
-    assert_int_equal(after.releases, 21);
+    assert_int_equal(after.statistics.releases, 21);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
     seen_pool gone = {.name = "seen"};
     assert_int_equal(tide_pool_each(see_pool, &gone), TIDE_OK);
@@ -116,10 +106,10 @@ static void a_pool_is_asked_by_its_id(void **state)
     uint64_t id = find_pool("asked").id;
     assert_int_equal(tide_pool_request_by_id(id, TIDE_REQUEST_TRIM), TIDE_OK);
     assert_int_equal(tide_pool_request_by_id(id, 1u << 20), TIDE_ERROR_ARGUMENT);
-    assert_true(find_pool("asked").bytes_held != 0);
+    assert_true(find_pool("asked").statistics.bytes_held != 0);
     {
         TIDE_SCOPE(pool);
-        assert_int_equal(find_pool("asked").bytes_held, 0);
+        assert_int_equal(find_pool("asked").statistics.bytes_held, 0);
     }
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
     assert_int_equal(tide_pool_request_by_id(id, TIDE_REQUEST_TRIM), TIDE_ERROR_NAME);
@@ -173,13 +163,14 @@ typedef struct watched {
 static bool watch_pool(const tide_pool_information *pool, void *user)
 {
     watched *all = user;
+    const tide_pool_statistics *s = &pool->statistics;
     if (strncmp(pool->name, "work ", 5) != 0)
         return true;
     all->count++;
-    all->allocations += pool->allocations;
-    assert_true(pool->bytes_held <= 1 << 24 && pool->bytes_limit == 1 << 24);
-    assert_true(pool->slots_live <= 64 * TYPES && pool->slots <= 64 * TYPES);
-    assert_true(pool->shelves <= TYPES + 1 && pool->depth <= 1);
+    all->allocations += s->allocations;
+    assert_true(s->bytes_held <= 1 << 24 && s->bytes_limit == 1 << 24);
+    assert_true(s->slots_live <= 64 * TYPES && s->slots <= 64 * TYPES);
+    assert_true(s->shelves <= TYPES + 1 && s->depth <= 1);
     assert_true(pool->thread > 0 && pool->thread != gettid());
     return true;
 }
@@ -238,6 +229,44 @@ static void buffers_are_seen_as_their_statistics(void **state)
     assert_int_equal(tide_buffers_destroy(buffers), TIDE_OK);
 }
 
+typedef struct visited {
+    tide_buffers *made[2];
+    size_t visits, refused;
+    uint64_t last;
+} visited;
+
+/* Makes an instance in its first visits, and tries to destroy it at once. */
+static bool change_the_list(const tide_buffers_information *buffers, void *user)
+{
+    visited *all = user;
+    assert_true(all->last == 0 || buffers->id < all->last); /* the youngest first */
+    all->last = buffers->id;
+    if (all->visits++ >= sizeof all->made / sizeof *all->made)
+        return true;
+    tide_buffers *made = tide_buffers_create(NULL, NULL);
+    assert_non_null(made);
+    all->made[all->visits - 1] = made;
+    all->refused += tide_buffers_destroy(made) == TIDE_ERROR_STATE;
+    assert_non_null(strstr(tide_error_message(), "tide_buffers_each"));
+    return true;
+}
+
+static void who_is_shown_buffers_may_make_some_and_destroys_none(void **state)
+{
+    (void)state;
+    tide_buffers *own[] = {tide_buffers_create(NULL, NULL), tide_buffers_create(NULL, NULL)};
+    visited all = {0}, after = {0};
+    assert_int_equal(tide_buffers_each(change_the_list, &all), TIDE_OK);
+    assert_true(all.visits >= 2 && all.refused == 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(tide_buffers_destroy(all.made[i]), TIDE_OK);
+        assert_int_equal(tide_buffers_destroy(own[i]), TIDE_OK);
+    }
+    after.visits = 2; /* it only looks */
+    assert_int_equal(tide_buffers_each(change_the_list, &after), TIDE_OK);
+    assert_int_equal(after.visits, all.visits);
+}
+
 /* ---- types ------------------------------------------------------------------------------- */
 
 static void types_are_found_by_name(void **state)
@@ -278,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_pool_is_asked_by_its_id),
         cmocka_unit_test(pools_are_listed_while_their_owners_work),
         cmocka_unit_test(buffers_are_seen_as_their_statistics),
+        cmocka_unit_test(who_is_shown_buffers_may_make_some_and_destroys_none),
         cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(documents_that_cannot_be_written_are_refused),
     };

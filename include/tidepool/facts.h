@@ -15,8 +15,9 @@ TIDE_BEGIN_DECLS
 
 enum { TIDE_NAME_BYTES = 32, TIDE_THREAD_NAME_BYTES = 16 }; /* of the copies below, with their 0 */
 
-/* A pool as another thread sees it. Figures are right each by itself, of moments a little apart; those
- * marked * may be off by the arrays that the owner just then acquires or rewinds. */
+/* A pool as another thread sees it. Figures are right each by itself, of moments a little apart;
+ * `bytes_live`, `slots`, `slots_live`, `log_entries` and `depth` may be off by the arrays that the owner
+ * just then acquires or rewinds. */
 typedef struct tide_pool_information {
     uint64_t id;                              /* number of the pool in its process, from 1      */
     char name[TIDE_NAME_BYTES];               /* as tide_pool_options.name, cut off             */
@@ -26,14 +27,7 @@ typedef struct tide_pool_information {
     int check;                                /* check level: 0 to 2                            */
     bool local;                               /* the pool of tide_pool_local                    */
     bool disabled;                            /* each acquire is an allocation                  */
-    size_t bytes_held, bytes_peak;            /* the rest as in tide_pool_statistics            */
-    size_t bytes_live;                        /* *                                              */
-    size_t bytes_limit;                       /* 0: none                                        */
-    size_t bytes_exported;
-    size_t slots, slots_live; /* *, both                                        */
-    size_t shelves;           /* types that it has used                         */
-    size_t depth;             /* *                                              */
-    uint64_t allocations, releases, exchanges;
+    tide_pool_statistics statistics;
     TIDE_GROWTH;
 } tide_pool_information;
 
@@ -54,9 +48,10 @@ typedef struct tide_buffers_information {
     tide_buffers_statistics statistics;
 } tide_buffers_information;
 
-/* The same for every instance of buffers; the statistics of each are of one moment
- * (tide_buffers_stats). The function destroys no buffers, and waits for nothing that another thread
- * holds while it destroys buffers. Not from a hook of buffers. Any thread. */
+/* Calls `visit` for every instance of buffers, the youngest first, until it returns false. The statistics of
+ * each are of one moment (tide_buffers_stats). The function may make instances, which are not visited.
+ * It destroys none (TIDE_ERROR_STATE), and waits for nothing that another thread holds while it destroys
+ * one. TIDE_ERROR_ARGUMENT for a NULL function. Not from a hook of buffers. Any thread. */
 TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_information *buffers,
                                                      void *user),
                                        void *user);

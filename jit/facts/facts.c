@@ -62,6 +62,7 @@ static void facts_write_head(tide_json *json)
 static bool facts_write_pool(const tide_pool_information *pool, void *user)
 {
     tide_json *json = user;
+    const tide_pool_statistics *s = &pool->statistics;
     tide_json_open(json, NULL, '{');
     tide_json_count(json, "id", pool->id);
     tide_json_text(json, "name", pool->name);
@@ -71,18 +72,18 @@ static bool facts_write_pool(const tide_pool_information *pool, void *user)
     tide_json_flag(json, "local", pool->local);
     tide_json_flag(json, "disabled", pool->disabled);
     tide_json_count(json, "check", (uint64_t)pool->check);
-    tide_json_count(json, "held_bytes", pool->bytes_held);
-    tide_json_count(json, "live_bytes", pool->bytes_live);
-    tide_json_count(json, "peak_bytes", pool->bytes_peak);
-    tide_json_count(json, "limit_bytes", pool->bytes_limit);
-    tide_json_count(json, "exported_bytes", pool->bytes_exported);
-    tide_json_count(json, "slots", pool->slots);
-    tide_json_count(json, "slots_live", pool->slots_live);
-    tide_json_count(json, "types", pool->shelves);
-    tide_json_count(json, "depth", pool->depth);
-    tide_json_count(json, "allocations", pool->allocations);
-    tide_json_count(json, "releases", pool->releases);
-    tide_json_count(json, "exchanges", pool->exchanges);
+    tide_json_count(json, "held_bytes", s->bytes_held);
+    tide_json_count(json, "live_bytes", s->bytes_live);
+    tide_json_count(json, "peak_bytes", s->bytes_peak);
+    tide_json_count(json, "limit_bytes", s->bytes_limit);
+    tide_json_count(json, "exported_bytes", s->bytes_exported);
+    tide_json_count(json, "slots", s->slots);
+    tide_json_count(json, "slots_live", s->slots_live);
+    tide_json_count(json, "types", s->shelves);
+    tide_json_count(json, "depth", s->depth);
+    tide_json_count(json, "allocations", s->allocations);
+    tide_json_count(json, "releases", s->releases);
+    tide_json_count(json, "exchanges", s->exchanges);
     tide_json_close(json, '}');
     return true;
 }

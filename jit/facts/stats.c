@@ -37,16 +37,17 @@ static void stats_put_bytes(FILE *out, const char *what, size_t bytes)
 static bool stats_put_pool(const tide_pool_information *pool, void *user)
 {
     FILE *out = user;
+    const tide_pool_statistics *s = &pool->statistics;
     fprintf(out, "  '%s' of thread '%s' (%d) on %s:", pool->name, pool->thread_name, pool->thread,
             pool->device);
-    stats_put_bytes(out, "", pool->bytes_held);
-    stats_put_bytes(out, " held, most", pool->bytes_peak);
-    if (pool->bytes_limit != 0)
-        stats_put_bytes(out, ", limit", pool->bytes_limit);
+    stats_put_bytes(out, "", s->bytes_held);
+    stats_put_bytes(out, " held, most", s->bytes_peak);
+    if (s->bytes_limit != 0)
+        stats_put_bytes(out, ", limit", s->bytes_limit);
     fprintf(out,
             ", %zu types; allocated %" PRIu64 " times, released %" PRIu64 ", exchanged %" PRIu64
             "\n",
-            pool->shelves, pool->allocations, pool->releases, pool->exchanges);
+            s->shelves, s->allocations, s->releases, s->exchanges);
     return true;
 }
 

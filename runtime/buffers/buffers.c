@@ -359,6 +359,7 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
         return TIDE_OK;
     TIDE_FORWARD(tide_buffers_of_ours(buffers, "tide_buffers_destroy"));
     TIDE_FORWARD(tide_registry_admit("tide_buffers_destroy")); /* it may have to wait for threads */
+    TIDE_FORWARD(tide_buffers_visit_admit(buffers, "tide_buffers_destroy"));
     bool last = false;
     tide_status status = buffers_let_go(buffers, &last);
     if (status == TIDE_ERROR_STATE && tide_deferred_settle(buffers->device, true))

@@ -26,27 +26,14 @@ static void pools_describe(const tide_pool *pool, tide_pool_information *out)
                        sizeof out->device == sizeof core->device->name &&
                        sizeof out->thread_name == sizeof core->owner.name,
                    "names are copied whole");
-    tide_pool_statistics now;
-    tide_pool_read(pool, &now);
     *out = (tide_pool_information){
         .id = core->list.number,
         .thread = core->owner.number,
         .check = core->check > 0 ? (int)core->check : 0,
         .local = __atomic_load_n(&core->owner.local, __ATOMIC_RELAXED),
         .disabled = core->disabled,
-        .bytes_held = now.bytes_held,
-        .bytes_peak = now.bytes_peak,
-        .bytes_live = now.bytes_live,
-        .bytes_limit = now.bytes_limit,
-        .bytes_exported = now.bytes_exported,
-        .slots = now.slots,
-        .slots_live = now.slots_live,
-        .shelves = now.shelves,
-        .depth = now.depth,
-        .allocations = now.allocations,
-        .releases = now.releases,
-        .exchanges = now.exchanges,
     };
+    tide_pool_read(pool, &out->statistics);
     memcpy(out->name, core->name, sizeof out->name);
     memcpy(out->device, core->device->name, sizeof out->device);
     memcpy(out->thread_name, core->owner.name, sizeof out->thread_name);

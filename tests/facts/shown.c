@@ -46,9 +46,10 @@ static bool write_site(tide_site *site, void *user)
 
 static bool write_pool(const tide_pool_information *pool, void *user)
 {
+    const tide_pool_statistics *s = &pool->statistics;
     (void)user;
-    printf("pool %" PRIu64 " %zu %zu %zu %zu %zu %" PRIu64 "\n", pool->id, pool->bytes_held,
-           pool->bytes_live, pool->bytes_limit, pool->slots_live, pool->depth, pool->allocations);
+    printf("pool %" PRIu64 " %zu %zu %zu %zu %zu %" PRIu64 "\n", pool->id, s->bytes_held,
+           s->bytes_live, s->bytes_limit, s->slots_live, s->depth, s->allocations);
     return true;
 }
 

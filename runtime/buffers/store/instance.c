@@ -8,9 +8,13 @@
 #include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 
-static tide_buffers *instance_list; /* the oldest first; guarded by the registry, as is the next */
-static uint64_t instance_numbers;   /* the last number given out               */
+static tide_buffers
+    *instance_list;               /* the youngest first; guarded by the registry, as is the next */
+static uint64_t instance_numbers; /* the last number given out               */
 static tide_buffers *instance_ways[TIDE_MAGAZINE_WAYS];
+
+static _Thread_local unsigned
+    instance_visits; /* that the calling thread makes, one inside the other */
 
 /* Copies of the library lie in different modules, so in different pages: no two copies give out the
  * same number, and a thread never takes another copy's instance for one that it knows. */
@@ -62,10 +66,11 @@ void tide_buffers_enlist(tide_buffers *buffers)
     tide_assert(buffers->number == 0 && buffers->link == NULL);
     buffers->number = instance_numbers_from() + ++instance_numbers;
     buffers->quick = buffers->quick && instance_take_way(buffers);
+    buffers->next = instance_list;
     buffers->link = &instance_list;
-    while (*buffers->link != NULL)
-        buffers->link = &(*buffers->link)->next;
-    *buffers->link = buffers;
+    if (instance_list != NULL)
+        instance_list->link = &buffers->next;
+    instance_list = buffers;
 }
 
 void tide_buffers_delist(tide_buffers *buffers)
@@ -104,8 +109,20 @@ static tide_buffers *instance_visit_next(tide_buffers *at)
 void tide_buffers_visit(void (*visit)(tide_buffers *buffers, void *user), void *user)
 {
     tide_assert(visit != NULL);
+    instance_visits++;
     for (tide_buffers *at = NULL; (at = instance_visit_next(at)) != NULL;)
         visit(at, user);
+    instance_visits--;
+}
+
+tide_status tide_buffers_visit_admit(const tide_buffers *buffers, const char *call)
+{
+    return instance_visits == 0
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_STATE, call,
+                           "'%s' cannot end in a function that is called for instance after "
+                           "instance (tide_buffers_each, a hook): this thread is in them",
+                           buffers->name);
 }
 
 void tide_buffers_wait_for_visitors(tide_buffers *buffers)

@@ -238,9 +238,13 @@ tide_buffers *tide_buffers_at_way(unsigned way);
 /* The first of the list, for who goes on by `next`; NULL: there is none. Registry locked. */
 tide_buffers *tide_buffers_first(void);
 
-/* Calls visit for every instance but those that are being destroyed. Nothing is locked meanwhile,
- * for visit may call the program's hooks: a visitor is counted instead. */
+/* Calls visit for every instance but those that are being destroyed, the youngest first; those that come
+ * meanwhile are not visited. Nothing is locked meanwhile, for visit may call functions of the program: a
+ * visitor is counted instead. */
 void tide_buffers_visit(void (*visit)(tide_buffers *buffers, void *user), void *user);
+
+/* TIDE_ERROR_STATE while the calling thread visits instances: it would wait for itself. */
+tide_status tide_buffers_visit_admit(const tide_buffers *buffers, const char *call);
 
 /* Waits until nobody visits it; nobody comes any more, since it is `ending`. Registry not
  * locked. */
