@@ -145,21 +145,24 @@ tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t
 {
     const char *call = "tide_buffer_acquire_many";
     tide_want want;
+    tide_failure why;
+    size_t done = 0;
     bool hit;
     if (out == NULL && count > 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
     bool known = tide_buffer_want_own(buffers, bytes, call, &want);
-    for (size_t done = 0; known && done < count; done++) {
+    for (; known && done < count; done += known) {
         out[done] = tide_buffer_acquire_wanted(buffers, &want, &hit);
         known = out[done].generation != 0;
-        if (!known)
-            (void)tide_buffer_release_many(buffers, out, done);
     }
     if (known)
         return TIDE_OK;
+    tide_failure_keep(&why); /* a hook that is told of the releases may fail in a call of its own */
+    (void)tide_buffer_release_many(buffers, out, done);
+    tide_failure_restore(&why);
     for (size_t i = 0; i < count; i++)
         out[i] = tide_buffer_none;
-    return tide_error_status();
+    return why.status;
 }
 
 TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, uint32_t flags,

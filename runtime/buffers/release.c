@@ -62,8 +62,9 @@ static tide_status release_give_up(tide_buffers *buffers, tide_buffer_record *re
     return TIDE_OK;
 }
 
-/* May the memory go on the stream? Where no stream gives it back it goes at once, so the host waits
- * for what the buffer was used for before. False: it cannot, since the stream is captured. */
+/* May the memory go? Memory that a stream gives back goes behind the work that uses it. Other memory goes
+ * at once, so the host waits here until the stream's work is over. False: the stream is captured, and
+ * nobody can wait for it. */
 static bool release_may_go(const tide_buffers *buffers, unsigned key, void *stream)
 {
     return tide_buffer_plain(buffers, key) || tide_hand_over_goes_by_stream(buffers, key) ||
@@ -110,9 +111,8 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
 }
 
 /* Into a cell, to the depot, or refused. */
-static __attribute__((noinline)) tide_status release_any(tide_buffers *buffers, tide_buffer buffer)
+static tide_status release_any(tide_buffers *buffers, tide_buffer buffer, const char *call)
 {
-    const char *call = "tide_buffer_release";
     tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
     if (TIDE_UNLIKELY(record == NULL))
         return tide_error_status();
@@ -154,36 +154,57 @@ TIDE_INLINE bool release_quick(tide_buffers *buffers, tide_magazine *magazine, t
     return true;
 }
 
-tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
+/* The slow way of tide_buffer_release: it has no more to pass on than it was given. */
+static __attribute__((noinline)) tide_status release_slowly(tide_buffers *buffers,
+                                                            tide_buffer buffer)
+{
+    return release_any(buffers, buffer, "tide_buffer_release");
+}
+
+/* Into the thread's cell. False: nothing has changed. */
+TIDE_INLINE bool release_into_cell(tide_buffers *buffers, size_t named, uint64_t generation)
 {
     tide_magazine *magazine = TIDE_LIKELY(buffers != NULL) ? tide_magazine_known(buffers) : NULL;
-    if (TIDE_LIKELY(magazine != NULL) && TIDE_LIKELY(tide_magazine_enter(buffers, magazine))) {
-        bool done = release_quick(buffers, magazine, buffer);
-        tide_magazine_leave(magazine);
-        if (TIDE_LIKELY(done))
-            return TIDE_OK;
-    }
-    return release_any(buffers, buffer);
+    if (TIDE_UNLIKELY(magazine == NULL) || TIDE_UNLIKELY(!tide_magazine_enter(buffers, magazine)))
+        return false;
+    bool done = release_quick(buffers, magazine, (tide_buffer){named, generation});
+    tide_magazine_leave(magazine);
+    return done;
+}
+
+tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
+{
+    if (TIDE_LIKELY(release_into_cell(buffers, buffer.slot, buffer.generation)))
+        return TIDE_OK;
+    return release_slowly(buffers, buffer);
+}
+
+static tide_status release_many(tide_buffers *buffers, const tide_buffer *handles, size_t count,
+                                const char *call)
+{
+    tide_status refused = TIDE_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!release_into_cell(buffers, handles[i].slot, handles[i].generation) &&
+            release_any(buffers, handles[i], call) != TIDE_OK)
+            refused = tide_error_status();
+    return refused;
 }
 
 tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_buffer *handles,
                                      size_t count)
 {
+    const char *call = "tide_buffer_release_many";
     if (buffers == NULL || (handles == NULL && count > 0))
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffer_release_many", "the %s NULL",
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s NULL",
                          buffers == NULL ? "buffers are" : "handles are");
-    tide_status refused = TIDE_OK;
-    for (size_t i = 0; i < count; i++)
-        if (tide_buffer_release(buffers, handles[i]) != TIDE_OK)
-            refused = tide_error_status();
-    return refused;
+    return release_many(buffers, handles, count, call);
 }
 
 tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer, void *stream)
 {
     const char *call = "tide_buffer_release_on";
     if (buffers != NULL && buffers->quick && stream == NULL)
-        return tide_buffer_release(buffers, buffer); /* of the host, whose only stream that is */
+        return release_many(buffers, &buffer, 1, call); /* of the host, whose only stream that is */
     tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
     if (record == NULL)
         return tide_error_status();

@@ -189,6 +189,40 @@ static void of_many_all_come_or_none(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* A call of the program's own, in which it fails. */
+static void many_fail_elsewhere(const tide_buffer_event *event, void *user)
+{
+    unsigned *released = user;
+    if (event->happening != TIDE_BUFFER_RELEASED)
+        return;
+    ++*released;
+    assert_int_not_equal(tide_buffer_release(NULL, (tide_buffer){0}), TIDE_OK);
+}
+
+static void who_got_nothing_is_told_why_and_by_which_call(void **state)
+{
+    (void)state;
+    unsigned released = 0;
+    tide_buffers *buffers =
+        made(&(tide_buffers_options){.hook = many_fail_elsewhere, .user = &released});
+    tide_buffer held[8], stale = acquired(buffers, MIB);
+    expect_ok(tide_buffer_release(buffers, stale));
+    many_left = 4;
+    set_memory_fault(many_refuse);
+    tide_status status = tide_buffer_acquire_many(buffers, MIB, 8, held);
+    set_memory_fault(NULL);
+    expect_refused(status, TIDE_ERROR_MEMORY, "tide_buffer_acquire_many");
+    assert_true(released > 1);
+    expect_ok(tide_buffers_destroy(buffers));
+    buffers = made(NULL);
+    expect_refused(tide_buffer_release(buffers, stale), TIDE_ERROR_STALE, "tide_buffer_release:");
+    expect_refused(tide_buffer_release_on(buffers, stale, NULL), TIDE_ERROR_STALE,
+                   "tide_buffer_release_on:");
+    expect_refused(tide_buffer_release_many(buffers, &stale, 1), TIDE_ERROR_STALE,
+                   "tide_buffer_release_many:");
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 /* ---- zeroed ---------------------------------------------------------------------------------- */
 
 static void zeroed_buffers_are_zero(void **state)
@@ -248,6 +282,7 @@ int main(void)
         cmocka_unit_test(many_are_acquired_and_released_at_once),
         cmocka_unit_test(of_many_those_that_are_stale_are_refused),
         cmocka_unit_test(of_many_all_come_or_none),
+        cmocka_unit_test(who_got_nothing_is_told_why_and_by_which_call),
         cmocka_unit_test(zeroed_buffers_are_zero),
         cmocka_unit_test(what_was_released_last_is_handed_out_first),
     };
