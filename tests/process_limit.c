@@ -11,6 +11,8 @@
 
 #include <tidepool/array.h>
 #include <tidepool/buffers.h>
+#include <tidepool/device.h>
+#include <tidepool/device_memory.h>
 #include <tidepool/dlpack.h>
 #include <tidepool/limit.h>
 #include <tidepool/tune.h>
@@ -253,13 +255,20 @@ static void who_never_gives_is_asked_sixteen_times(void **state)
     (void)state;
     unsigned calls = 0;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_device *host = tide_device_open("host");
+    tide_device_memory before, after;
+    expect_ok(tide_device_memory_stats(host, &before));
     expect_ok(tide_limit_set(
         &(tide_limit_options){.soft_bytes = 1, .function = always_more, .user = &calls}));
     take(pool, TIDE_F64, 100, 1); /* the soft limit refuses nothing */
     assert_int_equal(calls, 16);
+    expect_ok(
+        tide_device_memory_stats(host, &after)); /* the process is asked, as a device's user is */
+    assert_int_equal(after.asked, before.asked + 16);
     take(pool, TIDE_F64, 0, 1);
     expect_ok(tide_limit_set(NULL));
     expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_device_close(host));
 }
 
 static void limits_that_make_no_sense_are_refused(void **state)

@@ -147,7 +147,7 @@ size_t tide_press(tide_device *device, size_t bytes)
     for (size_t i = 0; i < tide_ring_count && gone < bytes; i++)
         if (tide_rings[i]->press != NULL)
             gone += tide_rings[i]->press(device, bytes - gone);
-    if (gone != 0)
+    if (gone != 0 && device == &tide_device_host)
         tide_limit_pressed();
     return gone;
 }

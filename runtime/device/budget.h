@@ -28,13 +28,13 @@ static inline size_t tide_budget_held(const tide_device *device)
 /* Is more than a quarter held of what a limit lets the device have? */
 bool tide_budget_is_near(const tide_device *device);
 
-/* After an allocation of so many bytes that ended so: how many bytes have to come back before it is
- * tried again. 0: it is more than the limit of the device, or of the process, ever leaves; or the
- * system has none and the process holds less. */
+/* An allocation of `bytes` ended with `status`. How many bytes must be given back before it is tried
+ * again? 0: giving back cannot help. Then the allocation is larger than the whole limit of the device,
+ * or of the process; or the system has no memory, and all that the process holds is less than `bytes`. */
 size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes);
 
-/* Where memory is short, before it is refused: has pools and buffers give back so many bytes of what they keep free. Returns how
- * many came. Any thread, nothing locked. */
+/* Has pools and buffers give back so many bytes of what they keep free, before memory is refused.
+ * Returns how many bytes came. Any thread, nothing locked. */
 size_t tide_press(tide_device *device, size_t bytes);
 
 /* The message of who then gives up: it says who holds how much. Nothing is locked. TIDE_ERROR_LIMIT. */

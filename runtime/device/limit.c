@@ -15,7 +15,7 @@ enum { ASKED_AGAIN_MAX = 16 };
 
 /* Atomic. (What is held, and the hard limit, are those of the host as a device.) */
 static size_t limit_soft;
-static uint64_t limit_asked, limit_pressed;
+static uint64_t limit_pressed;
 
 /* Changed, and read as a pair, under the registry's lock. */
 static tide_limit_function limit_function;
@@ -37,7 +37,7 @@ size_t tide_limit_most(void)
 
 void tide_limit_pressed(void)
 {
-    __atomic_fetch_add(&limit_pressed, 1, __ATOMIC_RELAXED);
+    tide_device_count(&limit_pressed);
 }
 
 size_t tide_limit_beyond_group(size_t bytes)
@@ -86,7 +86,7 @@ static bool limit_ask_once(size_t bytes)
     tide_registry_unlock();
     if (function == NULL)
         return false;
-    __atomic_fetch_add(&limit_asked, 1, __ATOMIC_RELAXED);
+    tide_device_count(&tide_device_host.asked);
     limit_asking = true;
     tide_lock_assert_none();
     bool again = function(tide_budget_held(&tide_device_host), bytes, user);
@@ -140,7 +140,7 @@ tide_status tide_limit_stats(tide_limit_statistics *out)
                                 .bytes_peak = __atomic_load_n(&host->held_peak, __ATOMIC_RELAXED),
                                 .soft_bytes = soft,
                                 .hard_bytes = hard == SIZE_MAX ? 0 : hard,
-                                .asked = __atomic_load_n(&limit_asked, __ATOMIC_RELAXED),
+                                .asked = __atomic_load_n(&host->asked, __ATOMIC_RELAXED),
                                 .refused = __atomic_load_n(&host->refused, __ATOMIC_RELAXED),
                                 .pressed = __atomic_load_n(&limit_pressed, __ATOMIC_RELAXED)};
     return TIDE_OK;
