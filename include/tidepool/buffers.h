@@ -118,7 +118,8 @@ typedef struct tide_buffers_options {
     TIDE_GROWTH TIDE_ZERO;
 } tide_buffers_options;
 
-/* A new, empty instance. NULL device: the host. NULL options: the defaults. NULL with a message when an
+/* A new, empty instance. Of the host's that live at once 64 have caches in each thread; in others every call
+ * takes the instance's lock. NULL device: the host. NULL options: the defaults. NULL with a message when an
  * option is bad, the device is lost or closed, or memory or address space is short. */
 TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
                                            const tide_buffers_options *options);
@@ -130,7 +131,8 @@ TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 /* Gives all memory back, behind the work that is queued on the streams of its releases, and ends the
  * instance, which no other thread may be using. It waits for a thread that ages what is cached: hold no
  * lock that the hook takes. TIDE_ERROR_STATE, nothing changed, while buffers are live or pools take slots
- * from it. NULL: TIDE_OK. */
+ * from it, and in a function that is called for one instance after the other: tide_buffers_each, and a
+ * hook that is told what goes by age or for want of memory. NULL: TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */

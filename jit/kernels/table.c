@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/type.h"
 
 enum { PATTERN = 16 };
@@ -120,7 +119,7 @@ static void table_add_filled(builder *b, const tide_part *part)
         table_add_pattern(b, part->data, bytes - tail, &value);
     if (tail == 0)
         return;
-    uint64_t words[2], mask = tide_hash_mask(part->count);
+    uint64_t words[2], mask = ((uint64_t)1 << part->count % 64) - 1;
     memcpy(words, value.bytes, sizeof words);
     words[0] &= mask;
     words[1] &= mask;

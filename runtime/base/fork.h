@@ -23,8 +23,8 @@ typedef enum tide_fork_rank {
     TIDE_FORK_RANKS
 } tide_fork_rank;
 
-/* Each may be NULL. Where all that is done is to have a lock meanwhile, it is named. `child` runs where no other thread is: a lock that remembers its owner is made
- * anew there, for fork changes the owner's number. */
+/* Each may be NULL. A module that only has to hold one lock during the fork names that lock, and needs no
+ * functions. `child` runs while the child has no other thread. */
 typedef struct tide_fork_handlers {
     struct tide_lock
         *lock; /* taken before the fork; let go of after it, in the child after `child` */

@@ -28,10 +28,4 @@ typedef struct tide_hash {
 void tide_hash_more(tide_hash *hash, const void *data, size_t bytes);
 uint64_t tide_hash_end(const tide_hash *hash);
 
-/* What counts of the last word of n bits. */
-static inline uint64_t tide_hash_mask(size_t n)
-{
-    return n % 64 != 0 ? ((uint64_t)1 << n % 64) - 1 : UINT64_MAX;
-}
-
 #endif

@@ -20,8 +20,8 @@
 
 #include "runtime/pool/core.h"
 
-/* Besides those of <tidepool/pool.h>, what the library asks for by itself: give back the slots that were not used lately;
- * compact by what was used lately. */
+/* Requests of the library's own, beside those of <tidepool/pool.h>: to give back slots that were not used
+ * lately, and to make slots as small as what they were lately used for. */
 #define TIDE_REQUEST_TRIM_UNUSED (UINT32_C(1) << 30)
 #define TIDE_REQUEST_TRIM_WASTED (UINT32_C(1) << 29)
 

@@ -90,6 +90,24 @@ static void check_books(tide_buffers *buffers)
     tide_lock_let_go(&buffers->mutex);
 }
 
+/* The counters of all threads are added up at one moment: else a release might be in it whose acquire
+ * is not, or a buffer be live and cached. */
+static void check_moment(tide_buffers *buffers)
+{
+    enum { ROOM = 128 };
+    tide_buffers_statistics s;
+    tide_bucket_statistics b[ROOM];
+    MUST(tide_buffers_stats(buffers, &s, b, ROOM) == TIDE_OK && s.buckets <= ROOM);
+    MUST(s.releases <= s.hits + s.misses && s.live <= (THREADS + BOARD) * BATCH);
+    MUST(s.bytes_live + s.bytes_cached <= s.bytes_high);
+    MUST(s.bytes_cached <= s.bytes_max + (THREADS + 1) * s.buckets * (s.bytes_max / 64));
+    for (size_t i = 0; i < s.buckets; i++) {
+        MUST(b[i].releases <= b[i].hits + b[i].misses && b[i].live <= s.live);
+        MUST(b[i].dropped <= b[i].releases);
+        MUST(b[i].cached <= s.count_max + (THREADS + 1) * ((size_t)s.count_max / 64));
+    }
+}
+
 /* ---- what a thread does ---------------------------------------------------------------------- */
 
 static uint64_t draw(worker *w, uint64_t limit)
@@ -225,7 +243,7 @@ static void disturb(worker *w)
     case 0: (void)tide_buffers_age(1 + draw(w, 2), false); break;
     case 1: (void)tide_buffers_trim(w->buffers, (uint32_t)draw(w, 4)); break;
     case 2: check_books(w->buffers); break;
-    default: break;
+    default: check_moment(w->buffers); break;
     }
 }
 

@@ -107,6 +107,30 @@ static bool stale_over;          /* atomic */
 
 /* Tries what it sees, each once: it is released at any moment. (Being refused takes a lock, which
  * would hide from ThreadSanitizer what is not ordered.) */
+/* Those beyond TIDE_MAGAZINE_WAYS do all in the depot; the next one has what an ended one had. */
+static void so_many_instances_have_caches_in_threads(void **state)
+{
+    (void)state;
+    enum { COUNT = TIDE_MAGAZINE_WAYS + 1 };
+    tide_buffers *all[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        all[i] = made(NULL);
+    for (size_t i = 0; i < COUNT; i++) {
+        for (unsigned k = 0; k < 3; k++)
+            expect_ok(tide_buffer_release(all[i], acquired(all[i], 256)));
+        tide_buffers_statistics s = stats_of(all[i]);
+        assert_true(s.hits == 2 && s.misses == 1 && s.releases == 3 && s.cached == 1);
+        assert_int_equal(all[i]->magazines != NULL, i < TIDE_MAGAZINE_WAYS);
+    }
+    expect_ok(tide_buffers_destroy(all[7]));
+    all[7] = made(NULL);
+    expect_ok(tide_buffer_release(all[7], acquired(all[7], 256)));
+    assert_non_null(all[7]->magazines);
+    assert_int_equal(stats_of(all[7]).hits, 0);
+    for (size_t i = 0; i < COUNT; i++)
+        expect_ok(tide_buffers_destroy(all[i]));
+}
+
 static void *use_stale_handles(void *buffers)
 {
     size_t won = 0;
@@ -261,6 +285,7 @@ int main(void)
         cmocka_unit_test(of_many_releases_at_once_one_wins),
         cmocka_unit_test(what_a_thread_cached_outlives_it),
         cmocka_unit_test(instances_come_and_go_under_a_thread),
+        cmocka_unit_test(so_many_instances_have_caches_in_threads),
         cmocka_unit_test(handles_are_stale_while_their_slots_are_used_again),
         cmocka_unit_test(nobody_goes_by_while_all_are_stopped),
         cmocka_unit_test(a_forked_child_goes_on),
