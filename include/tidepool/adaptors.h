@@ -49,8 +49,9 @@ typedef struct tide_torch_pool {
 } tide_torch_pool;
 
 /* A capture, or a thread that allocates to a pool. `takes`: does memory for that stream come from the
- * pool now? It is called by whoever wants memory, on any thread, and calls nothing of the library.
- * `end` (NULL: nothing) is called once, when `takes` will not be called any more. */
+ * pool now? It is called by whoever wants memory, on any thread, with no lock of the library held, and
+ * calls nothing of the library. `end` (NULL: nothing) is called once, on any thread, when `takes` is not
+ * called any more. */
 typedef struct tide_torch_capture {
     bool (*takes)(void *user, void *stream);
     void (*end)(void *user);
@@ -62,9 +63,10 @@ typedef struct tide_torch_capture {
 TIDE_API void tide_torch_told(void);
 
 /* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. When
- * nothing of it is live its memory is the device's again: the host waits for the device, at the end
- * of the last capture if one is under way. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE it has not
- * begun, and `end` is not called. */
+ * nothing of it is live its memory is the device's again: the host waits for the device, which would end
+ * captures, so where one is under way that was told (also by tide_capture_begin) or the wait fails it
+ * happens when a later pool ends or is released. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE it has not begun, and
+ * `end` is not called. */
 TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
                                            const tide_torch_capture *capture);
 TIDE_API void tide_torch_pool_end(int device, tide_torch_pool pool);

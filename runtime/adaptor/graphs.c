@@ -8,11 +8,13 @@
 #include "runtime/base/os.h"
 #include "runtime/device/device.h"
 
-/* A capture that is under way. */
+/* A capture that is under way, and after it until nobody asks it any more. */
 typedef struct tide_graph_begun {
     struct tide_graph_begun *next;
     tide_graph_pool *pool;
     tide_torch_capture capture;
+    uint32_t held; /* by the list, and by whoever asks it */
+    bool ended;    /* it is in no list                    */
 } graph_begun;
 
 typedef struct tide_graph_recorded {
@@ -22,6 +24,13 @@ typedef struct tide_graph_recorded {
 } graph_recorded;
 
 static tide_lock graph_lock = TIDE_LOCK(TIDE_FORK_GRAPHS); /* of the lists of all devices */
+
+static void graph_take_lock(void)
+{
+    static const tide_fork_handlers handlers = {.lock = &graph_lock};
+    tide_fork_register(TIDE_FORK_GRAPHS, &handlers);
+    tide_lock_take(&graph_lock);
+}
 
 /* ---- pools -------------------------------------------------------------------------------------- */
 
@@ -40,16 +49,22 @@ static bool graph_is_live(tide_buffers *buffers)
     return tide_buffers_stats(buffers, &now, NULL, 0) != TIDE_OK || now.live != 0;
 }
 
+/* Locked. A wait for the device would end a capture, of PyTorch's or of a pool's. */
+static bool graph_may_wait(const tide_adaptor *of)
+{
+    return of->begun == NULL && __atomic_load_n(&of->device->graphs, __ATOMIC_RELAXED) == 0;
+}
+
 /* Takes a pool out of the list that nobody uses and of which nothing is live; NULL: there is none, or
- * a capture is under way, which a wait for the device would end. */
+ * nobody may wait now. */
 static tide_graph_pool *graph_take_unused(tide_adaptor *of)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     tide_graph_pool **link = &of->pools, *pool = NULL;
-    while (of->begun == NULL && *link != NULL &&
+    while (*link != NULL &&
            ((*link)->uses != 0 || (*link)->held != 0 || graph_is_live((*link)->buffers)))
         link = &(*link)->next;
-    if (of->begun == NULL && *link != NULL) {
+    if (*link != NULL && graph_may_wait(of)) {
         pool = *link;
         *link = pool->next;
     }
@@ -57,13 +72,31 @@ static tide_graph_pool *graph_take_unused(tide_adaptor *of)
     return pool;
 }
 
-/* Ends the pools that were released and have nothing live. */
+static void graph_put_back(tide_adaptor *of, tide_graph_pool *pool)
+{
+    graph_take_lock();
+    pool->next = of->pools;
+    of->pools = pool;
+    tide_lock_let_go(&graph_lock);
+}
+
+static bool graph_wait(tide_device *device)
+{
+    return tide_device_lost(device) || device->methods->wait_all(device) == TIDE_OK ||
+           tide_device_lost(device);
+}
+
+/* Ends the pools that were released and have nothing live. What cannot be waited for stays, for the next
+ * sweep. */
 static void graph_sweep(tide_adaptor *of)
 {
     bool waited = false;
-    for (tide_graph_pool *pool; (pool = graph_take_unused(of)) != NULL; waited = true) {
-        if (!waited && !tide_device_lost(of->device))
-            (void)of->device->methods->wait_all(of->device);
+    for (tide_graph_pool *pool; (pool = graph_take_unused(of)) != NULL;) {
+        waited = waited || graph_wait(of->device);
+        if (!waited) {
+            graph_put_back(of, pool);
+            return;
+        }
         (void)tide_buffers_destroy(pool->buffers);
         tide_os_free(pool);
     }
@@ -87,7 +120,7 @@ static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id)
 /* Into the list, with the pool of that name or, if there is none, with the one made. */
 static void graph_enlist(tide_adaptor *of, graph_begun *begun, tide_graph_pool **made)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     begun->pool = graph_find(of, (*made)->id);
     if (begun->pool == NULL) {
         begun->pool = *made;
@@ -111,7 +144,7 @@ tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
         tide_os_free(begun);
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a pool of graphs");
     }
-    *begun = (graph_begun){.capture = *capture};
+    *begun = (graph_begun){.capture = *capture, .held = 1};
     graph_enlist(of, begun, &made);
     if (made != NULL) {
         (void)tide_buffers_destroy(made->buffers);
@@ -120,9 +153,26 @@ tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
     return TIDE_OK;
 }
 
+/* The last who has it tells that it is not asked any more. */
+static void graph_let_go(tide_adaptor *of, graph_begun *begun)
+{
+    graph_take_lock();
+    tide_assert(begun->held > 0);
+    bool last = --begun->held == 0;
+    begun->pool->held -= last;
+    tide_lock_let_go(&graph_lock);
+    if (!last)
+        return;
+    tide_lock_assert_none();
+    if (begun->capture.end != NULL)
+        begun->capture.end(begun->capture.user);
+    tide_os_free(begun);
+    graph_sweep(of);
+}
+
 void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     const tide_graph_pool *pool = graph_find(of, id);
     graph_begun *first = of->begun, **link = &first;
     while (*link != NULL && (*link)->pool != pool)
@@ -130,21 +180,17 @@ void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
     graph_begun *ended = *link;
     if (ended != NULL) {
         *link = ended->next;
+        ended->ended = true;
         __atomic_store_n(&of->begun, first, __ATOMIC_RELEASE);
-        ended->pool->held--;
     }
     tide_lock_let_go(&graph_lock);
-    if (ended == NULL)
-        return;
-    if (ended->capture.end != NULL)
-        ended->capture.end(ended->capture.user);
-    tide_os_free(ended);
-    graph_sweep(of);
+    if (ended != NULL)
+        graph_let_go(of, ended);
 }
 
 void tide_graph_pool_release(tide_adaptor *of, tide_torch_pool id)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     tide_graph_pool *pool = graph_find(of, id);
     if (pool != NULL && pool->uses > 0)
         pool->uses--;
@@ -153,23 +199,44 @@ void tide_graph_pool_release(tide_adaptor *of, tide_torch_pool id)
         graph_sweep(of);
 }
 
-/* `takes` calls nothing of the library, so it may be asked under the lock. */
+/* The first, or the next behind one, had; NULL: there is none. Behind one that has ended meanwhile all
+ * are asked again. */
+static graph_begun *graph_have_next(tide_adaptor *of, const graph_begun *begun)
+{
+    graph_take_lock();
+    graph_begun *next = begun != NULL && !begun->ended ? begun->next : of->begun;
+    if (next != NULL)
+        next->held++;
+    tide_lock_let_go(&graph_lock);
+    return next;
+}
+
+static tide_graph_pool *graph_hold(tide_graph_pool *pool)
+{
+    graph_take_lock();
+    pool->held++;
+    tide_lock_let_go(&graph_lock);
+    return pool;
+}
+
 tide_graph_pool *tide_graph_pool_ask(tide_adaptor *of, void *stream)
 {
-    tide_lock_take(&graph_lock);
-    const graph_begun *begun = of->begun;
-    while (begun != NULL && !begun->capture.takes(begun->capture.user, stream))
-        begun = begun->next;
-    tide_graph_pool *pool = begun != NULL ? begun->pool : NULL;
-    if (pool != NULL)
-        pool->held++;
-    tide_lock_let_go(&graph_lock);
+    tide_graph_pool *pool = NULL;
+    graph_begun *begun = graph_have_next(of, NULL);
+    while (begun != NULL) {
+        tide_lock_assert_none();
+        if (begun->capture.takes(begun->capture.user, stream))
+            pool = graph_hold(begun->pool);
+        graph_begun *next = pool == NULL ? graph_have_next(of, begun) : NULL;
+        graph_let_go(of, begun);
+        begun = next;
+    }
     return pool;
 }
 
 tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     tide_graph_pool *pool = of->pools;
     while (pool != NULL && tide_buffer_of(pool->buffers, data).generation == 0)
         pool = pool->next;
@@ -181,7 +248,7 @@ tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data)
 
 void tide_graph_pool_let_go(tide_adaptor *of, tide_graph_pool *pool)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     tide_assert(pool->held > 0);
     bool unused = --pool->held == 0 && pool->uses == 0;
     tide_lock_let_go(&graph_lock);
@@ -197,7 +264,7 @@ tide_status tide_graph_record(tide_adaptor *of, void *data, void *stream, const 
     if (made == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember a stream of %p", data);
     *made = (graph_recorded){.data = data, .stream = stream};
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     made->next = of->recorded;
     __atomic_store_n(&of->recorded, made, __ATOMIC_RELEASE);
     tide_lock_let_go(&graph_lock);
@@ -207,7 +274,7 @@ tide_status tide_graph_record(tide_adaptor *of, void *data, void *stream, const 
 /* Takes one stream out that was recorded for the memory; false: there is none. */
 static bool graph_take_recorded(tide_adaptor *of, const void *data, void **stream)
 {
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     graph_recorded *first = of->recorded, **link = &first;
     while (*link != NULL && (*link)->data != data)
         link = &(*link)->next;
@@ -254,7 +321,7 @@ tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out)
 {
     *out = (tide_torch_statistics){0};
     TIDE_FORWARD(graph_add_stats(of->buffers, false, out));
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     for (const tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next, out->pools++)
         (void)graph_add_stats(pool->buffers, true, out);
     tide_lock_let_go(&graph_lock);
@@ -280,7 +347,7 @@ tide_status tide_graph_blocks(tide_adaptor *of, tide_torch_block *out, size_t ro
 {
     graph_blocks blocks = {.out = out, .room = room};
     TIDE_FORWARD(tide_buffer_each(of->buffers, graph_add_block, &blocks));
-    tide_lock_take(&graph_lock);
+    graph_take_lock();
     for (const tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next) {
         blocks.pool = pool->id;
         (void)tide_buffer_each(pool->buffers, graph_add_block, &blocks);

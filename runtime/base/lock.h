@@ -8,8 +8,7 @@
  *  2. Code that is not ours is called with none held: the dynamic linker, which runs constructors
  *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
  *     deleters). The same holds for each wait for a thread, but for one that needs no lock to be
- *     done (runtime/buffers/store/instance.h, 1); and for what PyTorch asks of its captures, which calls
- *     nothing of the library (tide_torch_capture).
+ *     done (runtime/buffers/store/instance.h, 1).
  *
  * Taking a lock asserts (1), tide_lock_assert_none asserts (2). */
 #ifndef TIDEPOOL_RUNTIME_BASE_LOCK_H

@@ -2,10 +2,13 @@
 /* Device memory for others and for threads: the functions that PyTorch and CuPy call, and a
  * thread's own pools of a device. */
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tidepool/adaptors.h>
 #include <tidepool/device.h>
 
+#include "runtime/base/lock.h"
 #include "runtime/device/cuda/cuda.h"
 #include "support.h"
 
@@ -202,6 +205,125 @@ static void a_graphs_memory_stays_its_pools_until_that_is_released(void **unused
     expect_order();
 }
 
+static size_t pools_of_graphs(void)
+{
+    tide_torch_statistics now;
+    expect_ok(tide_torch_stats(0, &now));
+    return now.pools;
+}
+
+/* A pool of graphs that nothing uses any more, and whose end would wait for the device. */
+static void begin_and_end(tide_torch_pool pool)
+{
+    const tide_torch_capture capture = {takes, NULL, NULL};
+    expect_ok(tide_torch_pool_begin(0, pool, &capture));
+    tide_torch_pool_end(0, pool);
+}
+
+/* The wait would end the capture of a pool, so a pool of graphs stays until that is over. */
+static void a_dropped_graph_ends_no_capture_of_a_pool(void **unused)
+{
+    (void)unused;
+    void *stream = fake_stream_create(0), *graph = NULL;
+    tide_device *device = tide_device_open("cuda:0");
+    tide_pool *own = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
+    begin_and_end((tide_torch_pool){3, 1});
+    expect_ok(tide_capture_begin(own));
+    fake_capture_begin_mode(stream, FAKE_RELAXED);
+    tide_torch_pool_release(0, (tide_torch_pool){3, 1});
+    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    expect_order();
+    assert_int_equal(pools_of_graphs(), 1);
+    expect_ok(tide_capture_drop(tide_capture_end(own), stream));
+    begin_and_end((tide_torch_pool){3, 2});
+    tide_torch_pool_release(0, (tide_torch_pool){3, 2});
+    assert_int_equal(pools_of_graphs(), 0);
+    fake_graph_destroy(graph);
+    expect_ok(tide_pool_destroy(own));
+    expect_ok(tide_device_close(device));
+}
+
+static void what_cannot_be_waited_for_stays(void **unused)
+{
+    (void)unused;
+    begin_and_end((tide_torch_pool){4, 1});
+    fake_fail("cuCtxSynchronize", 1, 999, false);
+    tide_torch_pool_release(0, (tide_torch_pool){4, 1});
+    assert_int_equal(fake_failures(), 1);
+    fake_fail("cuCtxSynchronize", 0, 0, false);
+    assert_int_equal(pools_of_graphs(), 1);
+    begin_and_end((tide_torch_pool){4, 2});
+    tide_torch_pool_release(0, (tide_torch_pool){4, 2});
+    assert_int_equal(pools_of_graphs(), 0);
+}
+
+/* ---- PyTorch is asked ------------------------------------------------------------------------- */
+
+static unsigned asked, ended, ended_meanwhile;
+static bool asked_locked;
+
+static void *end_the_capture(void *unused)
+{
+    tide_torch_pool_end(0, (tide_torch_pool){5, 1});
+    return unused;
+}
+
+/* Another thread may have what PyTorch locks here and end the capture. */
+static bool is_ended_meanwhile(void *user, void *stream)
+{
+    pthread_t thread;
+    (void)user, (void)stream;
+    asked_locked = tide_lock_held_any();
+    if (asked++ == 0 && !asked_locked && pthread_create(&thread, NULL, end_the_capture, NULL) == 0)
+        pthread_join(thread, NULL);
+    ended_meanwhile = ended;
+    return true;
+}
+
+static void pytorch_is_asked_with_nothing_locked(void **unused)
+{
+    (void)unused;
+    void *stream = fake_stream_create(0);
+    const tide_torch_capture capture = {is_ended_meanwhile, count_end, &ended};
+    expect_ok(tide_torch_pool_begin(0, (tide_torch_pool){5, 1}, &capture));
+    void *x = tide_torch_malloc(BYTES, 0, stream);
+    assert_non_null(x);
+    assert_false(asked_locked);
+    assert_int_equal(asked, 1);
+    assert_int_equal(ended_meanwhile, 0); /* it was being asked */
+    assert_int_equal(ended, 1);
+    assert_int_equal(pools_of_graphs(), 1); /* the memory is the pool's */
+    tide_torch_free(x, BYTES, 0, stream);
+    tide_torch_pool_release(0, (tide_torch_pool){5, 1});
+    assert_int_equal(pools_of_graphs(), 0);
+}
+
+static bool held_at_fork;
+
+static void look_at_fork(void)
+{
+    held_at_fork = tide_lock_held(TIDE_FORK_GRAPHS);
+}
+
+/* Registered first, so asked last. */
+__attribute__((constructor(101))) static void look_first(void)
+{
+    (void)pthread_atfork(look_at_fork, NULL, NULL);
+}
+
+static void a_child_finds_the_lists_of_graphs_whole(void **unused)
+{
+    (void)unused;
+    int status = 1;
+    held_at_fork = false;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(held_at_fork);
+}
+
 static void what_a_recorded_stream_uses_is_reused_behind_it(void **unused)
 {
     (void)unused;
@@ -292,6 +414,10 @@ int main(void)
         cmocka_unit_test(adaptors_refuse_with_a_message),
         cmocka_unit_test(a_pair_of_cached_memory_calls_no_driver),
         cmocka_unit_test(a_graphs_memory_stays_its_pools_until_that_is_released),
+        cmocka_unit_test(a_dropped_graph_ends_no_capture_of_a_pool),
+        cmocka_unit_test(what_cannot_be_waited_for_stays),
+        cmocka_unit_test(pytorch_is_asked_with_nothing_locked),
+        cmocka_unit_test(a_child_finds_the_lists_of_graphs_whole),
         cmocka_unit_test(what_a_recorded_stream_uses_is_reused_behind_it),
         cmocka_unit_test(of_a_lost_device_nothing_is_handed_out),
     };
