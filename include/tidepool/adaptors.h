@@ -92,7 +92,7 @@ typedef struct tide_torch_block {
     tide_torch_pool pool; /* of graphs, or zeros */
 } tide_torch_block;
 
-/* The same block by block, in no order, of 64 pools of graphs at most: the first `room` of `*count`. */
+/* The same block by block, in no order: the first `room` of `*count`. */
 TIDE_API tide_status tide_torch_blocks(int device, tide_torch_block *out, size_t room,
                                        size_t *count);
 

@@ -17,9 +17,6 @@
  *   without        as tide_buffer_acquire_ready and tide_buffer_release_idle: the memory may be
  *                  used at once, by any stream; and all its use is over when it comes back
  *
- * After somebody has reset the device (cudaDeviceReset) it throws for good: the buffers are the old
- * device's. Give back what they handed out, end them, close the device, and begin anew.
- *
  * RMM's resources and containers take it (RMM 26: by the concept). The other way round, acquire_from
  * makes an array of a scope of memory that a resource of theirs gives.
  *
@@ -55,9 +52,9 @@ namespace tidepool
 
 /* Kind: TIDE_BUFFER_DEVICE or _IPC; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too.
  * An allocation throws tidepool::error; without exceptions the program ends there. Any alignment up
- * to 256 is had; beyond that it throws. While a graph is captured on a stream only what is cached
- * for the stream is handed out, and what comes back on the stream stays the graph's, as with
- * tide_torch_free (tidepool/adaptors.h). A pointer that is not the buffers' leaves a message. */
+ * to 256 is had; beyond that it throws. While a graph is captured on a stream memory is had and given
+ * back as tide_buffer_acquire_on and tide_buffer_release_on say (tidepool/buffers.h). A pointer that is
+ * not the buffers' leaves a message. */
 template <uint32_t Kind> class buffers_resource
 {
     static_assert(Kind != TIDE_BUFFER_HOST && Kind <= TIDE_BUFFER_IPC,

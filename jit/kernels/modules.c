@@ -169,6 +169,7 @@ static tide_frame_result modules_help(const tide_frame_work *work)
 void tide_modules_close(tide_device *device)
 {
     unit *u = modules_unit_of(device);
+    tide_assert(__atomic_load_n(&device->kernels, __ATOMIC_RELAXED) != &modules_claimed);
     if (u == NULL)
         return;
     if (u->module != NULL)

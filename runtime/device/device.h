@@ -27,10 +27,9 @@ typedef struct tide_reserved {
 
 typedef struct tide_device_methods {
     /* `bytes` is not 0, `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there
-     * is no memory. The host's: likewise TIDE_ERROR_LIMIT where the process may hold no more.
-     * Memory of the device is ready for work that is queued on the stream from now on; released
-     * memory goes after the work that is queued on the stream now. Pinned and managed memory is
-     * ready, and goes, at once; so does memory for other processes. Memory is released as the kind
+     * is no memory. Memory of the device is ready for work that is queued on the stream from now on;
+     * released memory goes after the work that is queued on the stream now. Pinned and managed memory
+     * is ready, and goes, at once; so does memory for other processes. Memory is released as the kind
      * that it was allocated as. */
     tide_status (*allocate)(tide_device *device, void *stream, int memory, size_t bytes,
                             size_t align, void **data);
@@ -152,7 +151,7 @@ struct tide_device {
     bool lost;                           /* atomic */
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
-    void *kernels;   /* for frames, which learning has made: jit/kernels; atomic */
+    void *kernels;   /* for frames, made by the first one: jit/kernels; atomic */
     uint32_t graphs; /* captures that the library was told of and that have not ended; atomic */
     struct tide_deferred *deferred; /* runtime/device/deferred.h; atomic */
     uint32_t opened;                /* how often; under the registry's lock, as is the next */

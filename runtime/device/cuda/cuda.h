@@ -84,10 +84,12 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes);
 /* Is all of this memory of the host page-locked, as far as the driver knows? */
+bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
+
+/* runtime/device/cuda/ipc.c */
 tide_status tide_cuda_ipc_export(tide_device *device, void *data, unsigned char handle[64]);
 void *tide_cuda_ipc_open(tide_device *device, const unsigned char handle[64]);
 tide_status tide_cuda_ipc_close(tide_device *device, void *data);
-bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
 
 /* runtime/device/cuda/release.c */
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);

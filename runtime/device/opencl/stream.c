@@ -86,8 +86,8 @@ tide_status tide_opencl_wait_all(tide_device *base)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-/* An event that failed has passed as well. Once exit has begun nothing has: the background thread asks, which
- * gives old buffers back, and must not call the driver then. */
+/* An event that failed has passed as well. Once exit has begun nothing has, for the driver
+ * is not called any more. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
     TIDE_OPENCL_INSIDE;

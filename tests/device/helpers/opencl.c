@@ -264,6 +264,21 @@ static void odd_types_are_filled_all_the_same(void **unused)
     end_frame(f);
 }
 
+static void a_hundred_parts_take_one_launch(void **unused)
+{
+    (void)unused;
+    enum { PARTS = 100 };
+    tide_part parts[PARTS];
+    float value = 1.5f;
+    tide_pool *pool = bed_pool(NULL);
+    for (size_t i = 0; i < PARTS; i++)
+        parts[i] = (tide_part){tide_acquire_type(pool, TIDE_F32, 8), &value, TIDE_F32, 8};
+    const uint64_t before = launches();
+    expect_ok(tide_fill_frame(pool, parts, PARTS));
+    assert_int_equal(launches(), before + 1);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void many_groups_find_their_parts(void **unused)
 {
     (void)unused;
@@ -474,11 +489,12 @@ static int on_cuda(const struct CMUnitTest *tests, size_t count)
 
 int main(int argc, char **argv)
 {
-    enum { FRAMES = 4 };
+    enum { FRAMES = 5 };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_come_with_the_first_frame),
         cmocka_unit_test(frames_are_filled_packed_and_unpacked),
         cmocka_unit_test(odd_types_are_filled_all_the_same),
+        cmocka_unit_test(a_hundred_parts_take_one_launch),
         cmocka_unit_test(many_groups_find_their_parts),
         cmocka_unit_test(kernels_allocate), /* FRAMES tests are before this */
         cmocka_unit_test(scopes_of_the_allocator_are_scopes),
