@@ -53,7 +53,8 @@ typedef struct tide_device_memory {
     bool driver_known;             /* the driver keeps a memory pool; else what follows is 0 */
     void *driver_pool;             /* the device's own CUmemoryPool, for the driver's calls */
     size_t driver_reserved, driver_reserved_peak, driver_used, driver_used_peak; /* bytes; with
-                                      the setting `cuda_memory` what is mapped by the page, too */
+                                      the setting `cuda_memory` what is mapped by the page, too:
+                                      of both peaks the larger one, so it was as much at least */
     TIDE_GROWTH;
 } tide_device_memory;
 

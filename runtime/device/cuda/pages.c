@@ -3,25 +3,33 @@
  * needed and unmapped where it is free. So any free memory serves any request, what stands before
  * free addresses grows where it is, and a trim gives back what is free in the middle.
  *
- * The range is cut in units of the driver's granularity, and a block is some of them. What is smaller than
- * a unit is the driver's pool's. A block that is given back leaves behind its stream (deferred.h),
- * so nothing queued uses a unit that is not in use: it is ready for any stream, a captured one
- * too, and may be unmapped. The driver is called under the lock, which nobody takes around fork. */
+ * The range is cut in units of the driver's granularity, and a block is some of them, LEAST or more: of less
+ * a unit that is not full would be too large a part, so that is the driver's pool's. Up to RUN units are
+ * mapped by one call each of what maps, and unmapped together, when none of them is in use. A block that is given back
+ * leaves behind its stream (deferred.h), so nothing queued uses a unit that is not in use: it is ready
+ * for any stream, a captured one too, and may be unmapped.
+ *
+ * Under the lock units are claimed and let go of. Who has claimed them calls the driver for them, with
+ * nothing locked. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/deferred.h"
 
-enum { RANGE_TIMES = 8 }; /* the device's memory: addresses cost nothing, and holes must be found */
+enum {
+    RANGE_TIMES = 8, /* the device's memory: addresses cost nothing, and holes must be found */
+    LEAST = 8,
+    RUN = 8
+};
 
 #define NOWHERE SIZE_MAX
 
 typedef struct unit {
     tide_deferred deferred; /* first; of the first unit of a block that leaves */
-    unsigned long long handle;
-    size_t count; /* of the first unit of a block: the units that it has */
-    bool mapped, used;
+    size_t count;           /* of the first of those claimed at once: how many; else 0 */
+    size_t run;             /* of the first of those mapped at once: how many; else 0  */
+    bool mapped, used;      /* used: claimed */
 } unit;
 
 typedef struct tide_cuda_pages {
@@ -29,9 +37,9 @@ typedef struct tide_cuda_pages {
     tide_cu_page_properties properties; /* of what is mapped */
     tide_cu_address base;
     unit *units;
-    size_t count, bytes; /* of units; of each of them */
-    size_t top, last;    /* from this unit on nothing was ever used; the size of the block before */
-    size_t mapped, mapped_peak, used, used_peak; /* units */
+    size_t count, bytes;                         /* of units; of each of them */
+    size_t top;                                  /* from this unit on nothing was ever used */
+    size_t mapped, mapped_peak, used, used_peak; /* units; used: by blocks */
 } tide_cuda_pages;
 
 static size_t pages_units(const tide_cuda_pages *pages, size_t bytes)
@@ -45,79 +53,126 @@ static tide_cu_address pages_address(const tide_cuda_pages *pages, size_t at)
     return pages->base + at * pages->bytes;
 }
 
+/* ---- claimed, and let go of: locked -------------------------------------------------------- */
+
+static bool pages_is_unused(const tide_cuda_pages *pages, size_t at, size_t count)
+{
+    for (size_t i = at; i < at + count; i++)
+        if (pages->units[i].used)
+            return false;
+    return true;
+}
+
+static void pages_set_used(tide_cuda_pages *pages, size_t at, size_t count, bool used)
+{
+    tide_assert(count > 0 && at + count <= pages->count);
+    for (size_t i = at; i < at + count; i++) {
+        tide_assert(pages->units[i].used != used);
+        pages->units[i].used = used;
+    }
+    pages->units[at].count = used ? count : 0;
+    pages->top = at + count > pages->top ? at + count : pages->top;
+}
+
+static void pages_let_go(tide_cuda_pages *pages, size_t at)
+{
+    pages_set_used(pages, at, pages->units[at].count, false);
+}
+
 /* ---- what is mapped ----------------------------------------------------------------------- */
 
-/* Made, mapped and open to the device; or none of it. */
-static tide_cu_result pages_map_unit(const tide_cuda *cuda, size_t at)
+static void pages_set_mapped(tide_cuda_pages *pages, size_t at, size_t count, bool mapped)
+{
+    tide_lock_take(&pages->lock);
+    for (size_t i = at; i < at + count; i++) {
+        tide_assert(pages->units[i].used && pages->units[i].mapped != mapped);
+        pages->units[i].mapped = mapped;
+    }
+    pages->units[at].run = mapped ? count : 0;
+    pages->mapped = mapped ? pages->mapped + count : pages->mapped - count;
+    pages->mapped_peak = pages->mapped > pages->mapped_peak ? pages->mapped : pages->mapped_peak;
+    tide_lock_let_go(&pages->lock);
+}
+
+/* Made, mapped and open to the device; or none of it. The mapping keeps the memory, so nobody keeps its
+ * handle. */
+static tide_cu_result pages_map_run(const tide_cuda *cuda, size_t at, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
     const tide_cu_access access = {.location = {TIDE_CU_LOCATION_DEVICE, cuda->ordinal},
                                    .flags = TIDE_CU_ACCESS_READ_WRITE};
     const tide_cu_address address = pages_address(pages, at);
-    unit *one = &pages->units[at];
-    tide_assert(!one->mapped && one->used);
-    tide_cu_result result = tide_cu.cuMemCreate(&one->handle, pages->bytes, &pages->properties, 0);
+    const size_t bytes = count * pages->bytes;
+    unsigned long long handle = 0;
+    tide_cu_result result = tide_cu.cuMemCreate(&handle, bytes, &pages->properties, 0);
     if (result != TIDE_CU_SUCCESS)
         return result;
-    result = tide_cu.cuMemMap(address, pages->bytes, 0, one->handle, 0);
-    if (result == TIDE_CU_SUCCESS) {
-        result = tide_cu.cuMemSetAccess(address, pages->bytes, &access, 1);
-        if (result != TIDE_CU_SUCCESS)
-            (void)tide_cu.cuMemUnmap(address, pages->bytes);
-    }
-    if (result != TIDE_CU_SUCCESS) {
-        (void)tide_cu.cuMemRelease(one->handle);
+    result = tide_cu.cuMemMap(address, bytes, 0, handle, 0);
+    (void)tide_cu.cuMemRelease(handle);
+    if (result != TIDE_CU_SUCCESS)
         return result;
-    }
-    one->mapped = true;
-    pages->mapped++;
-    pages->mapped_peak = pages->mapped > pages->mapped_peak ? pages->mapped : pages->mapped_peak;
-    return TIDE_CU_SUCCESS;
+    result = tide_cu.cuMemSetAccess(address, bytes, &access, 1);
+    if (result == TIDE_CU_SUCCESS)
+        pages_set_mapped(pages, at, count, true);
+    else
+        (void)tide_cu.cuMemUnmap(address, bytes);
+    return result;
 }
 
-/* Nothing uses it any more. */
-static tide_cu_result pages_unmap_unit(tide_cuda_pages *pages, size_t at)
+/* Claims the next run of which nothing is in use, if more units are mapped than blocks use, and so many. */
+static size_t pages_claim_unused(tide_cuda_pages *pages, size_t from, size_t keep)
 {
-    unit *one = &pages->units[at];
-    tide_assert(one->mapped && pages->mapped > 0);
-    tide_cu_result result = tide_cu.cuMemUnmap(pages_address(pages, at), pages->bytes);
-    if (result != TIDE_CU_SUCCESS)
-        return result;
-    one->mapped = false;
-    pages->mapped--;
-    return tide_cu.cuMemRelease(one->handle);
+    const unit *units = pages->units;
+    size_t at = from;
+    tide_lock_take(&pages->lock);
+    while (at < pages->top && (units[at].run == 0 || !pages_is_unused(pages, at, units[at].run)))
+        at++;
+    const bool found = at < pages->top && pages->mapped > pages->used + keep;
+    if (found)
+        pages_set_used(pages, at, units[at].run, true);
+    tide_lock_let_go(&pages->lock);
+    return found ? at : NOWHERE;
 }
 
 /* Until no more than so many units are mapped and not in use. */
 static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep)
 {
     tide_cu_result result = TIDE_CU_SUCCESS;
-    for (size_t i = 0; i < pages->top && result == TIDE_CU_SUCCESS; i++)
-        if (pages->units[i].mapped && !pages->units[i].used && pages->mapped > pages->used + keep)
-            result = pages_unmap_unit(pages, i);
-    return result;
-}
-
-/* Units that are in use. Where there is no more memory, what is free goes back first: here, and
- * that of the driver's pool. */
-static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
-{
-    tide_cu_result result = TIDE_CU_SUCCESS;
-    for (size_t i = at; i < at + count && result == TIDE_CU_SUCCESS; i++) {
-        if (cuda->pages->units[i].mapped)
-            continue;
-        result = pages_map_unit(cuda, i);
-        if (result != TIDE_CU_OUT_OF_MEMORY)
-            continue;
-        if (cuda->pool != NULL)
-            (void)tide_cu.cuMemPoolTrimTo(cuda->pool, 0);
-        if (pages_unmap_unused(cuda->pages, 0) == TIDE_CU_SUCCESS)
-            result = pages_map_unit(cuda, i);
+    size_t at = 0;
+    while (result == TIDE_CU_SUCCESS && (at = pages_claim_unused(pages, at, keep)) != NOWHERE) {
+        const size_t run = pages->units[at].run;
+        result = tide_cu.cuMemUnmap(pages_address(pages, at), run * pages->bytes);
+        if (result == TIDE_CU_SUCCESS)
+            pages_set_mapped(pages, at, run, false);
+        tide_lock_take(&pages->lock);
+        pages_let_go(pages, at);
+        tide_lock_let_go(&pages->lock);
     }
     return result;
 }
 
-/* ---- where a request goes ----------------------------------------------------------------- */
+/* Units that are claimed. Where there is no more memory, what is free goes back first: here, and that of
+ * the driver's pool. */
+static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
+{
+    const unit *units = cuda->pages->units;
+    tide_cu_result result = TIDE_CU_SUCCESS;
+    for (size_t i = at, run; i < at + count && result == TIDE_CU_SUCCESS; i += run) {
+        for (run = 0; run < RUN && i + run < at + count && !units[i + run].mapped; run++) {
+        }
+        result = run != 0 ? pages_map_run(cuda, i, run) : TIDE_CU_SUCCESS;
+        if (result == TIDE_CU_OUT_OF_MEMORY) {
+            if (cuda->pool != NULL)
+                (void)tide_cu.cuMemPoolTrimTo(cuda->pool, 0);
+            if (pages_unmap_unused(cuda->pages, 0) == TIDE_CU_SUCCESS)
+                result = pages_map_run(cuda, i, run);
+        }
+        run += run == 0; /* one that is mapped */
+    }
+    return result;
+}
+
+/* ---- where a request goes: locked ---------------------------------------------------------- */
 
 /* The first so many units in a row that are not in use; `mapped`: and have memory already. */
 static size_t pages_find(const tide_cuda_pages *pages, size_t end, size_t count, bool mapped)
@@ -125,6 +180,7 @@ static size_t pages_find(const tide_cuda_pages *pages, size_t end, size_t count,
     size_t row = 0;
     for (size_t i = 0; i < end; i++) {
         const unit *one = &pages->units[i];
+        tide_assert(!one->used || one->count > 0);
         row = !one->used && (one->mapped || !mapped) ? row + 1 : 0;
         if (row == count)
             return i + 1 - count;
@@ -133,27 +189,13 @@ static size_t pages_find(const tide_cuda_pages *pages, size_t end, size_t count,
     return NOWHERE;
 }
 
-/* Where nothing was ever used, as many addresses are left free behind the block before as it has: it may
- * grow. */
 static size_t pages_search(const tide_cuda_pages *pages, size_t count)
 {
-    size_t at = pages_find(pages, pages->top, count, true);
-    if (at == NOWHERE)
-        at = pages_find(pages, pages->top, count, false);
-    if (at == NOWHERE && pages->top + pages->last + count <= pages->count)
-        return pages->top + pages->last;
+    const size_t at = pages_find(pages, pages->top, count, true);
     return at != NOWHERE ? at : pages_find(pages, pages->count, count, false);
 }
 
 /* ---- taken and given back ----------------------------------------------------------------- */
-
-static void pages_set_used(tide_cuda_pages *pages, size_t at, size_t count, bool used)
-{
-    for (size_t i = at; i < at + count; i++) {
-        tide_assert(pages->units[i].used != used);
-        pages->units[i].used = used;
-    }
-}
 
 /* Work on it is over. In a forked child whoever had the lock may not be there. */
 static void pages_go(tide_device *device, tide_deferred *deferred)
@@ -163,8 +205,9 @@ static void pages_go(tide_device *device, tide_deferred *deferred)
     if (tide_driver_forked(TIDE_DRIVER_CUDA))
         return;
     tide_lock_take(&pages->lock);
-    pages_set_used(pages, (size_t)(first - pages->units), first->count, false);
+    deferred->go = NULL;
     pages->used -= first->count;
+    pages_let_go(pages, (size_t)(first - pages->units));
     tide_lock_let_go(&pages->lock);
 }
 
@@ -175,27 +218,28 @@ static tide_status pages_status(tide_device *device, const char *entry, tide_cu_
                                              : tide_cuda_fail(device, entry, result);
 }
 
-/* These units, which nothing uses, with memory. */
+/* These units, which are claimed, with memory; else they are let go of, and what was mapped of them for
+ * nothing goes back. */
 static tide_cu_result pages_use(const tide_cuda *cuda, size_t at, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
-    pages_set_used(pages, at, count, true);
-    pages->last = at + count > pages->top ? count : pages->last;
-    pages->top = at + count > pages->top ? at + count : pages->top;
-    tide_cu_result result = pages_map(cuda, at, count);
-    if (result != TIDE_CU_SUCCESS) {
-        pages_set_used(pages, at, count, false);
-        return result;
-    }
-    pages->used += count;
+    const tide_cu_result result = pages_map(cuda, at, count);
+    tide_lock_take(&pages->lock);
+    if (result == TIDE_CU_SUCCESS)
+        pages->used += count;
+    else
+        pages_let_go(pages, at);
     pages->used_peak = pages->used > pages->used_peak ? pages->used : pages->used_peak;
-    return TIDE_CU_SUCCESS;
+    tide_lock_let_go(&pages->lock);
+    if (result != TIDE_CU_SUCCESS)
+        (void)pages_unmap_unused(pages, 0);
+    return result;
 }
 
 bool tide_cuda_pages_serve(const tide_cuda *cuda, size_t bytes, size_t align)
 {
     const tide_cuda_pages *pages = cuda->pages;
-    return pages != NULL && bytes >= pages->bytes && align <= pages->bytes;
+    return pages != NULL && bytes >= LEAST * pages->bytes && align <= pages->bytes;
 }
 
 /* Before anything is mapped, what the device has come past serves again. */
@@ -211,12 +255,13 @@ tide_status tide_cuda_pages_take(tide_device *device, size_t bytes, void **data)
         tide_lock_take(&pages->lock);
     }
     const size_t at = pages_search(pages, count);
-    tide_cu_result result = at != NOWHERE ? pages_use(cuda, at, count) : TIDE_CU_OUT_OF_MEMORY;
-    if (result == TIDE_CU_SUCCESS) {
-        pages->units[at].count = count;
-        *data = (void *)(uintptr_t)pages_address(pages, at);
-    }
+    if (at != NOWHERE)
+        pages_set_used(pages, at, count, true);
     tide_lock_let_go(&pages->lock);
+    const tide_cu_result result =
+        at != NOWHERE ? pages_use(cuda, at, count) : TIDE_CU_OUT_OF_MEMORY;
+    if (result == TIDE_CU_SUCCESS)
+        *data = (void *)(uintptr_t)pages_address(pages, at);
     return pages_status(device, "cuMemMap", result);
 }
 
@@ -225,9 +270,13 @@ static unit *pages_block_of(const tide_cuda_pages *pages, const void *data)
 {
     if (pages == NULL || (tide_cu_address)(uintptr_t)data < pages->base)
         return NULL;
-    const size_t at = (size_t)((tide_cu_address)(uintptr_t)data - pages->base) / pages->bytes;
-    tide_assert(at >= pages->count || pages->units[at].count > 0);
-    return at < pages->count ? &pages->units[at] : NULL;
+    const size_t offset = (size_t)((tide_cu_address)(uintptr_t)data - pages->base);
+    if (offset / pages->bytes >= pages->count)
+        return NULL;
+    unit *first = &pages->units[offset / pages->bytes];
+    tide_assert(offset % pages->bytes == 0 && first->used && first->count >= LEAST);
+    tide_assert(first->deferred.go == NULL); /* else it was given back already */
+    return first;
 }
 
 bool tide_cuda_pages_give(tide_device *device, void *stream, const void *data)
@@ -238,20 +287,33 @@ bool tide_cuda_pages_give(tide_device *device, void *stream, const void *data)
     return first != NULL;
 }
 
-/* By what lies behind the block, if nothing uses that. */
+/* Claims what lies behind the block, if nothing uses that. */
+static bool pages_claim_behind(tide_cuda_pages *pages, const unit *first, size_t more)
+{
+    const size_t end = (size_t)(first - pages->units) + first->count;
+    tide_lock_take(&pages->lock);
+    const bool found = more <= pages->count - end && pages_is_unused(pages, end, more);
+    if (found)
+        pages_set_used(pages, end, more, true);
+    tide_lock_let_go(&pages->lock);
+    return found;
+}
+
 static tide_cu_result pages_extend(const tide_cuda *cuda, unit *first, size_t count)
 {
-    const tide_cuda_pages *pages = cuda->pages;
+    tide_cuda_pages *pages = cuda->pages;
     const size_t end = (size_t)(first - pages->units) + first->count;
-    const size_t more = count > first->count ? count - first->count : 0;
-    if (more > pages->count - end)
-        return TIDE_CU_OUT_OF_MEMORY;
-    for (size_t i = end; i < end + more; i++)
-        if (pages->units[i].used)
-            return TIDE_CU_OUT_OF_MEMORY;
-    tide_cu_result result = pages_use(cuda, end, more);
-    if (result == TIDE_CU_SUCCESS)
-        first->count += more;
+    if (count <= first->count)
+        return TIDE_CU_SUCCESS;
+    const size_t more = count - first->count;
+    const tide_cu_result result =
+        pages_claim_behind(pages, first, more) ? pages_use(cuda, end, more) : TIDE_CU_OUT_OF_MEMORY;
+    if (result != TIDE_CU_SUCCESS)
+        return result;
+    tide_lock_take(&pages->lock);
+    pages->units[end].count = 0;
+    first->count = count;
+    tide_lock_let_go(&pages->lock);
     return result;
 }
 
@@ -263,9 +325,7 @@ tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes)
     if (first == NULL)
         return TIDE_ERROR_MEMORY;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_lock_take(&cuda->pages->lock);
-    tide_cu_result result = pages_extend(cuda, first, pages_units(cuda->pages, bytes));
-    tide_lock_let_go(&cuda->pages->lock);
+    const tide_cu_result result = pages_extend(cuda, first, pages_units(cuda->pages, bytes));
     tide_cuda_leave(entered);
     return pages_status(device, "cuMemMap", result);
 }
@@ -278,12 +338,15 @@ tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
     if (pages == NULL)
         return TIDE_OK;
     tide_deferred_settle_of(device, pages_go);
-    tide_lock_take(&pages->lock);
-    tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
-    tide_lock_let_go(&pages->lock);
-    return pages_status(device, "cuMemUnmap", result);
+    return pages_status(device, "cuMemUnmap", pages_unmap_unused(pages, keep / pages->bytes));
 }
 
+static size_t pages_most(size_t one, size_t other)
+{
+    return one > other ? one : other;
+}
+
+/* The pool and the pages had their peaks at different times: what is told is had at least. */
 void tide_cuda_pages_reserved(tide_device *device, tide_reserved *out)
 {
     tide_cuda_pages *pages = tide_cuda_of(device)->pages;
@@ -292,9 +355,11 @@ void tide_cuda_pages_reserved(tide_device *device, tide_reserved *out)
     tide_lock_take(&pages->lock);
     out->known = true;
     out->reserved += pages->mapped * pages->bytes;
-    out->reserved_peak += pages->mapped_peak * pages->bytes;
     out->used += pages->used * pages->bytes;
-    out->used_peak += pages->used_peak * pages->bytes;
+    out->reserved_peak = pages_most(pages_most(out->reserved_peak, out->reserved),
+                                    pages->mapped_peak * pages->bytes);
+    out->used_peak =
+        pages_most(pages_most(out->used_peak, out->used), pages->used_peak * pages->bytes);
     tide_lock_let_go(&pages->lock);
 }
 
@@ -353,8 +418,8 @@ void tide_cuda_pages_end(tide_device *device, bool reachable)
     if (pages == NULL)
         return;
     for (size_t i = 0; reachable && i < pages->top; i++)
-        if (pages->units[i].mapped)
-            (void)pages_unmap_unit(pages, i);
+        if (pages->units[i].run != 0)
+            (void)tide_cu.cuMemUnmap(pages_address(pages, i), pages->units[i].run * pages->bytes);
     if (reachable)
         (void)tide_cu.cuMemAddressFree(pages->base, pages->count * pages->bytes);
     pages_forget(pages);

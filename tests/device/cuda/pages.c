@@ -5,11 +5,15 @@
 #include <tidepool/device_memory.h>
 #include <tidepool/tune.h>
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "support.h"
 
 #include "runtime/device/cuda/cuda.h"
 
-enum { GRANULE = 256 << 10, MIB = 1 << 20 };
+/* LEAST: of which fewer bytes are the driver's pool's; so much is mapped at once, too. */
+enum { GRANULE = 256 << 10, LEAST = 8 * GRANULE, MIB = 1 << 20 };
 
 static bench start(uint32_t seed)
 {
@@ -65,7 +69,7 @@ static void it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays(void **unu
     b = start(1);
     const tide_device_memory memory = memory_of(b.device);
     assert_true(memory.driver_known && memory.driver_pool != NULL && memory.driver_reserved == 0);
-    uint8_t *small = take(&b, GRANULE - 1); /* is the pool's */
+    uint8_t *small = take(&b, LEAST - 1); /* is the pool's */
     assert_int_equal(fake_calls("cuMemCreate"), 0);
     assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 1);
     give(&b, small);
@@ -83,25 +87,25 @@ static void blocks_split_and_join(void **unused)
 {
     (void)unused;
     bench b = start(2);
-    uint8_t *whole = take(&b, 8 * GRANULE);
+    uint8_t *whole = take(&b, 4 * LEAST);
     give(&b, whole);
     fake_synchronise_all();
     uint8_t *parts[4];
     for (int i = 0; i < 4; i++)
-        parts[i] = take(&b, 2 * GRANULE);
+        parts[i] = take(&b, LEAST);
     for (int i = 0; i < 4; i++)
-        assert_ptr_equal(parts[i], whole + i * 2 * GRANULE);
-    assert_int_equal(memory_of(b.device).driver_reserved, 8 * GRANULE);
-    uint8_t *odd = take(&b, GRANULE + 1), *next = take(&b, GRANULE);
-    assert_ptr_equal(odd, whole + 16 * GRANULE); /* with room behind the whole */
-    assert_ptr_equal(next, whole + 8 * GRANULE);
+        assert_ptr_equal(parts[i], whole + i * LEAST);
+    assert_int_equal(memory_of(b.device).driver_reserved, 4 * LEAST);
+    uint8_t *odd = take(&b, LEAST + 1), *next = take(&b, LEAST);
+    assert_ptr_equal(odd, whole + 4 * LEAST);
+    assert_ptr_equal(next, odd + LEAST + GRANULE);
     for (int i = 0; i < 4; i++) {
-        put(b.stream, parts[i], 2 * GRANULE, 1);
+        put(b.stream, parts[i], LEAST, 1);
         give(&b, parts[i]);
     }
     fake_synchronise_all();
-    assert_ptr_equal(take(&b, 8 * GRANULE), whole);
-    assert_int_equal(memory_of(b.device).driver_used, 11 * GRANULE);
+    assert_ptr_equal(take(&b, 4 * LEAST), whole);
+    assert_int_equal(memory_of(b.device).driver_used, 6 * LEAST + GRANULE);
     give(&b, odd);
     give(&b, next);
     give(&b, whole);
@@ -114,16 +118,16 @@ static void memory_leaves_behind_its_stream(void **unused)
     (void)unused;
     for (uint32_t seed = 1; seed <= 20; seed++) {
         bench b = start(seed);
-        uint8_t *x = take(&b, MIB);
+        uint8_t *x = take(&b, LEAST);
         for (uint8_t i = 0; i < 20; i++)
-            put(b.stream, x, MIB, i);
+            put(b.stream, x, LEAST, i);
         give(&b, x);
         if (fake_pending() != 0)
             (void)b.device->methods->trim(b.device, 0);
-        uint8_t *y = take(&b, MIB);
+        uint8_t *y = take(&b, LEAST);
         void *other = fake_stream_create(0);
-        put(other, y, MIB, 9);
-        expect(other, y, MIB, 9);
+        put(other, y, LEAST, 9);
+        expect(other, y, LEAST, 9);
         fake_synchronise_all();
         expect_order();
         give(&b, y);
@@ -139,16 +143,16 @@ static void a_trim_unmaps_what_is_free_in_the_middle(void **unused)
 {
     (void)unused;
     bench b = start(3);
-    uint8_t *first = take(&b, MIB), *middle = take(&b, 4 * MIB), *last = take(&b, MIB);
-    put(b.stream, first, MIB, 1);
-    put(b.stream, last, MIB, 2);
+    uint8_t *first = take(&b, LEAST), *middle = take(&b, 4 * MIB), *last = take(&b, LEAST);
+    put(b.stream, first, LEAST, 1);
+    put(b.stream, last, LEAST, 2);
     give(&b, middle);
-    expect_ok(tide_device_memory_trim(b.device, 2 * MIB)); /* so much is kept */
-    assert_int_equal(fake_live_bytes(), 4 * MIB);
+    expect_ok(tide_device_memory_trim(b.device, LEAST)); /* so much is kept */
+    assert_int_equal(fake_live_bytes(), 3 * LEAST);
     expect_ok(tide_device_memory_trim(b.device, 0));
-    assert_int_equal(fake_live_bytes(), 2 * MIB);
-    expect(b.stream, first, MIB, 1);
-    expect(b.stream, last, MIB, 2);
+    assert_int_equal(fake_live_bytes(), 2 * LEAST);
+    expect(b.stream, first, LEAST, 1);
+    expect(b.stream, last, LEAST, 2);
     fake_synchronise_all();
     expect_order();
     give(&b, first);
@@ -190,6 +194,101 @@ static void what_is_free_can_be_had_in_one_piece(void **unused)
     bench_end(&b);
 }
 
+/* What was mapped for it goes back, also where the driver fails half-way. */
+static void a_request_that_is_refused_holds_nothing(void **unused)
+{
+    (void)unused;
+    bench b = start(9);
+    fake_limit(80 * MIB);
+    assert_null(take(&b, 100 * MIB));
+    assert_true(fake_calls("cuMemMap") > 0);
+    assert_int_equal(fake_live_bytes(), 0);
+    for (unsigned nth = 1; nth <= 3; nth++) {
+        fake_fail("cuMemSetAccess", nth, 999, false);
+        assert_null(take(&b, 4 * LEAST));
+        assert_int_equal(fake_failures(), 1);
+        assert_int_equal(fake_live_bytes(), 0);
+    }
+    assert_int_equal(memory_of(b.device).driver_reserved, 0);
+    uint8_t *x = take(&b, 80 * MIB);
+    assert_non_null(x);
+    give(&b, x);
+    bench_end(&b);
+}
+
+/* The pool's, too: of 80 MiB it keeps 60. */
+static void what_the_pool_keeps_goes_back_before_pages_are_refused(void **unused)
+{
+    (void)unused;
+    bench b = start(10);
+    uint8_t *small[60];
+    fake_limit(80 * MIB);
+    for (int i = 0; i < 60; i++)
+        assert_non_null(small[i] = take(&b, MIB));
+    for (int i = 0; i < 60; i++)
+        give(&b, small[i]);
+    fake_synchronise_all();
+    uint8_t *x = take(&b, 70 * MIB);
+    assert_non_null(x);
+    const tide_device_memory memory = memory_of(b.device);
+    assert_int_equal(memory.driver_reserved, 70 * MIB);
+    assert_int_equal(memory.driver_reserved_peak,
+                     70 * MIB); /* not what both had at different times */
+    give(&b, x);
+    bench_end(&b);
+}
+
+static void units_are_mapped_and_unmapped_several_at_once(void **unused)
+{
+    (void)unused;
+    bench b = start(11);
+    uint8_t *x = take(&b, 8 * LEAST + GRANULE);
+    assert_int_equal(fake_calls("cuMemCreate"), 9);
+    assert_int_equal(fake_calls("cuMemSetAccess"), 9);
+    give(&b, x);
+    fake_synchronise_all();
+    uint8_t *y =
+        take(&b, LEAST + GRANULE); /* of two that were mapped at once the second has room left */
+    assert_ptr_equal(y, x);
+    expect_ok(tide_device_memory_trim(b.device, 0));
+    assert_int_equal(fake_calls("cuMemUnmap"), 7);
+    assert_int_equal(fake_live_bytes(), 2 * LEAST);
+    give(&b, y);
+    bench_end(&b);
+}
+
+static void *take_new(void *of)
+{
+    const bench *b = of;
+    return take(b, 4 * LEAST);
+}
+
+/* Memory that is mapped is had while another thread is in the driver for more. */
+static void nobody_waits_for_another_threads_call_of_the_driver(void **unused)
+{
+    (void)unused;
+    bench b = start(12);
+    uint8_t *x = take(&b, LEAST), *behind = take(&b, LEAST);
+    void *got = NULL;
+    pthread_t thread;
+    give(&b, x);
+    fake_synchronise_all();
+    fake_hold_up("cuMemCreate");
+    assert_int_equal(pthread_create(&thread, NULL, take_new, &b), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    uint8_t *y = take(&b, LEAST);
+    const tide_status trimmed = tide_device_memory_trim(b.device, 0);
+    fake_hold_up(NULL);
+    pthread_join(thread, &got);
+    expect_ok(trimmed);
+    assert_true(y == x && got != NULL && got != y);
+    give(&b, y);
+    give(&b, got);
+    give(&b, behind);
+    bench_end(&b);
+}
+
 /* Managed and shared memory come from the driver, which knows nothing of what is mapped and free. */
 static void what_is_free_goes_back_before_the_driver_refuses(void **unused)
 {
@@ -215,48 +314,46 @@ static void a_live_array_grows_where_it_is(void **unused)
     bench b = start(6);
     {
         TIDE_SCOPE(b.pool);
-        uint8_t *x = tide_acquire(b.pool, uint8_t, 3 * GRANULE), *was = x;
-        put(b.stream, x, 3 * GRANULE, 5);
+        uint8_t *x = tide_acquire(b.pool, uint8_t, 3 * LEAST), *was = x;
+        put(b.stream, x, 3 * LEAST, 5);
         fake_count_anew();
         for (size_t n = 4; n <= 16; n *= 2) {
-            x = tide_grow(b.pool, uint8_t, x, n * GRANULE);
+            x = tide_grow(b.pool, uint8_t, x, n * LEAST);
             assert_ptr_equal(x, was);
-            put(b.stream, x + 3 * GRANULE, (n - 3) * GRANULE, 6);
+            put(b.stream, x + 3 * LEAST, (n - 3) * LEAST, 6);
         }
         assert_int_equal(fake_calls("cuMemcpyAsync"), 0);
-        expect(b.stream, x, 3 * GRANULE, 5);
-        expect(b.stream, x + 3 * GRANULE, 13 * GRANULE, 6);
+        expect(b.stream, x, 3 * LEAST, 5);
+        expect(b.stream, x + 3 * LEAST, 13 * LEAST, 6);
         assert_int_equal(stats_of(b.pool).bytes_held, memory_of(b.device).bytes_held);
         assert_int_equal(memory_of(b.device).bytes_held, memory_of(b.device).driver_used);
     }
     {
         TIDE_SCOPE(b.pool); /* a free slot, too */
         fake_count_anew();
-        assert_non_null(tide_acquire(b.pool, uint8_t, 40 * GRANULE));
+        assert_non_null(tide_acquire(b.pool, uint8_t, 40 * LEAST));
         assert_int_equal(stats_of(b.pool).releases, 0);
     }
     bench_end(&b);
 }
 
-/* One that is followed by others has room behind it; where that is full, it is copied as ever. */
+/* One that another one follows, as ever. */
 static void an_array_that_cannot_grow_is_copied(void **unused)
 {
     (void)unused;
     bench b = start(7);
     {
         TIDE_SCOPE(b.pool);
-        uint8_t *x = tide_acquire(b.pool, uint8_t, 2 * GRANULE), *was = x;
-        uint16_t *y = tide_acquire(b.pool, uint16_t, GRANULE);
-        assert_true((uint8_t *)y >= x + 4 * GRANULE);
-        put(b.stream, x, 2 * GRANULE, 5);
-        x = tide_grow(b.pool, uint8_t, x, 4 * GRANULE);
-        assert_ptr_equal(x, was);
-        x = tide_grow(b.pool, uint8_t, x, 9 * GRANULE);
+        uint8_t *x = tide_acquire(b.pool, uint8_t, 2 * LEAST), *was = x;
+        uint16_t *y = tide_acquire(b.pool, uint16_t, LEAST);
+        assert_ptr_equal(y, x + 2 * LEAST);
+        put(b.stream, x, 2 * LEAST, 5);
+        x = tide_grow(b.pool, uint8_t, x, 9 * LEAST);
         assert_ptr_not_equal(x, was);
-        expect(b.stream, x, 2 * GRANULE, 5);
-        expect_ok(tide_device_memory_set(
-            b.device, &(tide_device_memory_options){.limit_bytes = 12 * GRANULE}));
-        assert_null(tide_grow(b.pool, uint8_t, x, 20 * GRANULE));
+        expect(b.stream, x, 2 * LEAST, 5);
+        expect_ok(tide_device_memory_set(b.device,
+                                         &(tide_device_memory_options){.limit_bytes = 12 * LEAST}));
+        assert_null(tide_grow(b.pool, uint8_t, x, 20 * LEAST));
         expect_status(tide_error_status(), TIDE_ERROR_LIMIT);
         expect_ok(tide_device_memory_set(b.device, NULL));
     }
@@ -275,18 +372,18 @@ static void in_a_capture_nothing_grows_where_it_is(void **unused)
     uint8_t *was = NULL;
     {
         TIDE_SCOPE(b.pool);
-        uint8_t *x = was = tide_acquire(b.pool, uint8_t, GRANULE);
+        uint8_t *x = was = tide_acquire(b.pool, uint8_t, LEAST);
         assert_non_null(x);
-        put(b.stream, x, GRANULE, 1);
-        x = tide_grow(b.pool, uint8_t, x, 4 * GRANULE);
+        put(b.stream, x, LEAST, 1);
+        x = tide_grow(b.pool, uint8_t, x, 4 * LEAST);
         assert_true(x != NULL && x != was);
-        put(b.stream, x, 4 * GRANULE, 2);
+        put(b.stream, x, 4 * LEAST, 2);
     }
     assert_int_equal(fake_capture_end(b.stream, &graph), 0);
     tide_capture *capture = tide_capture_end(b.pool);
     assert_non_null(capture);
     fake_graph_launch(graph, b.stream);
-    uint8_t *y = take(&b, GRANULE);
+    uint8_t *y = take(&b, LEAST);
     assert_ptr_not_equal(y, was);
     give(&b, y);
     expect_ok(tide_capture_drop(capture, b.stream));
@@ -302,6 +399,10 @@ int main(void)
         cmocka_unit_test(memory_leaves_behind_its_stream),
         cmocka_unit_test(a_trim_unmaps_what_is_free_in_the_middle),
         cmocka_unit_test(what_is_free_can_be_had_in_one_piece),
+        cmocka_unit_test(a_request_that_is_refused_holds_nothing),
+        cmocka_unit_test(what_the_pool_keeps_goes_back_before_pages_are_refused),
+        cmocka_unit_test(units_are_mapped_and_unmapped_several_at_once),
+        cmocka_unit_test(nobody_waits_for_another_threads_call_of_the_driver),
         cmocka_unit_test(what_is_free_goes_back_before_the_driver_refuses),
         cmocka_unit_test(a_live_array_grows_where_it_is),
         cmocka_unit_test(an_array_that_cannot_grow_is_copied),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_storm SECONDS STEPS [planted]: threads use pools, declared streams, buffers of several kinds, fills,
  * graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is written and
- * read. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, 77: no device.
+ * read. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, or
+ * TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no device.
  * `planted` has declared streams alone, and leaves the declarations out, which is to be found. The fake driver
  * remembers 4096 pieces of work: 100 steps are enough there. */
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/device_ipc.h>
+#include <tidepool/device_memory.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
 
@@ -31,6 +33,7 @@ static struct {
     beside_driver driver;
     unsigned long steps;
     time_t until;
+    size_t most; /* bytes at most of one step in eight: enough for memory by the page */
     bool planted;
     unsigned long done, wrong; /* atomic */
 } storm;
@@ -87,7 +90,7 @@ static void look(const runner *r, uint8_t value, const char *step)
 
 static size_t size_of(runner *r)
 {
-    return 256 + rng_next(&r->random) % BYTES_MAX;
+    return 256 + rng_next(&r->random) % (rng_below(&r->random, 8) == 0 ? storm.most : BYTES_MAX);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -293,8 +296,24 @@ static void *run(void *user)
     return NULL;
 }
 
+/* What is mapped by the page while there is an array as large as the largest: the rest is the driver's
+ * pool's. */
+static size_t mapped(void)
+{
+    tide_device_memory memory;
+    uint64_t pool = 0;
+    tide_pool *holder = tide_pool_create(&(tide_pool_options){.device = storm.device});
+    must(holder != NULL && tide_acquire(holder, uint8_t, storm.most) != NULL, "the largest");
+    must(tide_device_memory_stats(storm.device, &memory) == TIDE_OK, "tide_device_memory_stats");
+    must(tide_cu.cuMemPoolGetAttribute(memory.driver_pool, TIDE_CU_POOL_RESERVED, &pool) == 0,
+         "cuMemPoolGetAttribute");
+    must(tide_pool_destroy(holder) == TIDE_OK, "the end");
+    return memory.driver_reserved - pool;
+}
+
 int main(int count, char **arguments)
 {
+    enum { LARGE_MAX = 64 << 20 };
     pthread_t threads[THREADS];
     if (count < 3 || !beside_load(&storm.driver) ||
         (storm.device = tide_device_open("cuda:0")) == NULL)
@@ -303,6 +322,7 @@ int main(int count, char **arguments)
     storm.steps = strtoul(arguments[2], NULL, 10);
     storm.planted = count > 3 && strcmp(arguments[3], "planted") == 0;
     must(tide_device_info(storm.device, &storm.info) == TIDE_OK, "tide_device_info");
+    storm.most = storm.info.bytes / 64 < LARGE_MAX ? storm.info.bytes / 64 : LARGE_MAX;
     storm.odd = tide_type_register("odd", 3, 1);
     storm.large = tide_type_register("large", 44, 4);
     storm.buffers = tide_buffers_create(storm.device, NULL);
@@ -312,6 +332,9 @@ int main(int count, char **arguments)
     for (int i = 0; i < THREADS; i++)
         must(pthread_join(threads[i], NULL) == 0, "pthread_join");
     must(tide_buffers_destroy(storm.buffers) == TIDE_OK, "tide_buffers_destroy");
+    const char *paged = getenv("TIDEPOOL_CUDA_MEMORY");
+    must(paged == NULL || atoi(paged) == 0 || mapped() >= storm.most,
+         "nothing is mapped by the page");
     printf("storm: %lu steps of %d threads, %lu wrong\n", storm.done, THREADS, storm.wrong);
     return storm.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

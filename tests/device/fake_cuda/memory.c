@@ -317,6 +317,14 @@ void memory_trim(reserve *of, uint64_t keep)
     }
 }
 
+size_t memory_kept(void)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < arena.count; i++)
+        bytes += arena.blocks[i].live || arena.blocks[i].backed == NULL ? 0 : arena.blocks[i].bytes;
+    return bytes;
+}
+
 /* What is in use goes when it is given back. */
 void memory_end_pool(reserve *of)
 {

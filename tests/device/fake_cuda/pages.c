@@ -190,7 +190,7 @@ int pages_create(unsigned long long *out, size_t bytes, const tide_cu_page_prope
     physical *one = pages.handles;
     while (one < pages.handles + HANDLES && one->live)
         one++;
-    if (one == pages.handles + HANDLES || fake.live_bytes + bytes > fake.limit)
+    if (one == pages.handles + HANDLES || fake.live_bytes + memory_kept() + bytes > fake.limit)
         return TIDE_CU_OUT_OF_MEMORY;
     *one = (physical){.live = true,
                       .device = (unsigned)properties->location.id,
