@@ -122,9 +122,16 @@ static bool is_right(const tide_cu_page_properties *properties)
            (unsigned)properties->location.id < fake.devices;
 }
 
+/* FAKE_CUDA_GRANULARITY: less, for programs whose arrays are small. */
+static size_t granularity(void)
+{
+    const char *asked = getenv("FAKE_CUDA_GRANULARITY");
+    return asked != NULL ? strtoul(asked, NULL, 10) : GRANULARITY;
+}
+
 int pages_granularity(size_t *out, const tide_cu_page_properties *properties)
 {
-    *out = GRANULARITY;
+    *out = granularity();
     return is_right(properties) ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
@@ -185,7 +192,7 @@ int pages_unreserve(uint64_t at, size_t bytes)
 int pages_create(unsigned long long *out, size_t bytes, const tide_cu_page_properties *properties,
                  uint64_t flags)
 {
-    if (bytes == 0 || bytes % GRANULARITY != 0 || flags != 0 || !is_right(properties))
+    if (bytes == 0 || bytes % granularity() != 0 || flags != 0 || !is_right(properties))
         return TIDE_CU_INVALID_VALUE;
     physical *one = pages.handles;
     while (one < pages.handles + HANDLES && one->live)
@@ -234,7 +241,7 @@ int pages_map(uint64_t at, size_t bytes, size_t offset, unsigned long long handl
 {
     physical *one = handle_of(handle);
     char *from = (char *)(uintptr_t)at, *host = see(from);
-    if (host == NULL || see(from + bytes - 1) == NULL || at % GRANULARITY != 0 ||
+    if (host == NULL || see(from + bytes - 1) == NULL || at % granularity() != 0 ||
         bytes != one->bytes || offset != 0 || flags != 0 || one->mapped ||
         is_mapped_between(from, from + bytes))
         return TIDE_CU_INVALID_VALUE;
