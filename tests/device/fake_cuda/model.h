@@ -248,7 +248,7 @@ uint64_t memory_take_plain(size_t bytes);
 bool memory_give_plain(uint64_t address);
 uint64_t memory_take_managed(size_t bytes);
 void memory_trim(reserve *of, uint64_t keep);
-size_t memory_kept(void); /* by pools, and not in use */
+size_t memory_kept(void);                                 /* by pools, and not in use */
 bool memory_reached(const void *data, const context *by); /* by its device's work */
 const context *memory_owner(uint64_t address);            /* NULL: the host's */
 void memory_end_pool(reserve *of);
