@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/window.h"
+#include "profiler/add.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "profiler/window.h"
+#include "profiler/add.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 

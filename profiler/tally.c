@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "profiler/observe.h"
-#include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 

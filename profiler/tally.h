@@ -5,8 +5,8 @@
 #ifndef TIDEPOOL_PROFILER_TALLY_H
 #define TIDEPOOL_PROFILER_TALLY_H
 
+#include "profiler/add.h"
 #include "profiler/shard.h"
-#include "profiler/window.h"
 #include "runtime/scope/site.h"
 
 enum { TIDE_TALLY_SHARDS = 8 };

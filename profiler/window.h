@@ -24,25 +24,8 @@ void tide_window_end(tide_site *site);
  * that are under way in other threads are counted the next time. Registry locked. */
 void tide_window_take(tide_site *site, tide_site_profile *out);
 
-/* Adds `from`, its counts times `weight`, to `into`: types are matched; the most frequent
- * keep a place, the rest goes to the others. */
-void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight);
-
-/* A profile in the memory that its figures need. NULL: all zero. */
-typedef struct tide_packed_profile tide_packed_profile;
-
-void tide_profile_unpack(const tide_packed_profile *packed, tide_site_profile *out);
-uint64_t tide_packed_scopes(const tide_packed_profile *packed);
-
-/* Puts the profile in the place of what is packed there. False: no memory, nothing changed. */
-bool tide_profile_pack(tide_packed_profile **packed, const tide_site_profile *profile);
-
 /* Learning wants to know when a site's window is full: called by the thread that filled it, nothing
  * locked; must be quick. Set while learning is attached. */
 extern void (*tide_window_filled)(tide_site *site);
-
-/* What a loaded profile says of a site of which nothing was taken yet; false: nothing, or some of
- * its types are not registered yet, or something was taken. Registry locked. */
-bool tide_profile_prior(tide_site *site, tide_site_profile *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <tidepool/profile.h>
 
-#include "profiler/text.h"
+#include "profiler/files/text.h"
 
 static const char good[] = "tidepool profile 3\n"
                            "type 8 8 \"f64\"\n"

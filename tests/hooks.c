@@ -11,6 +11,7 @@
 #include "jit/learn/test_hooks.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/stager.h"
+#include "profiler/files/loaded.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/registry.h"

@@ -16,6 +16,7 @@
 #include <tidepool/site.h>
 #include <tidepool/tune.h>
 
+#include "profiler/add.h"
 #include "profiler/window.h"
 #include "runtime/base/registry.h"
 #include "runtime/scope/plan.h"

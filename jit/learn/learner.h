@@ -11,7 +11,7 @@
 #include "jit/learn/decide.h"
 #include "jit/learn/series.h"
 #include "jit/spec/spec.h"
-#include "profiler/window.h"
+#include "profiler/add.h"
 
 /* How far the code of a plan has come. */
 typedef enum tide_code_state {

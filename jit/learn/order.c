@@ -5,6 +5,7 @@
 #include "jit/learn/background.h"
 #include "jit/learn/force.h"
 #include "jit/learn/watch.h"
+#include "profiler/files/loaded.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/registry.h"

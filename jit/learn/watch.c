@@ -7,6 +7,7 @@
 #include "jit/learn/misses.h"
 #include "jit/learn/pays.h"
 #include "jit/learn/trial.h"
+#include "profiler/files/loaded.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"

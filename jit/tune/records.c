@@ -7,7 +7,7 @@
 
 #include "jit/tune/records_text.h"
 #include "jit/tune/tunables.h"
-#include "profiler/profile_set.h"
+#include "profiler/files/profile_set.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"

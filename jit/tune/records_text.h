@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of records in a profile (profiler/text.h): written, and read without trust. */
+/* Lines of records in a profile (profiler/files/text.h): written, and read without trust. */
 #ifndef TIDEPOOL_JIT_TUNE_RECORDS_TEXT_H
 #define TIDEPOOL_JIT_TUNE_RECORDS_TEXT_H
 
 #include "jit/tune/records.h"
-#include "profiler/text.h"
-#include "profiler/tokenizer.h"
+#include "profiler/files/text.h"
+#include "profiler/files/tokenizer.h"
 
 #define TIDE_RECORD_PS_MAX 1000000000000000 /* picoseconds: a use of a quarter of an hour */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What files said of this program's scopes: found again by key, and put together with what was seen
  * since, for a file to be written. */
-#include "profiler/loaded.h"
+#include "profiler/files/loaded.h"
 
 #include <string.h>
 
+#include "profiler/add.h"
 #include "profiler/tally.h"
-#include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/scope/site.h"
 

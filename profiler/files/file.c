@@ -12,8 +12,8 @@
 
 #include <tidepool/profile.h>
 
-#include "profiler/loaded.h"
-#include "profiler/text.h"
+#include "profiler/files/loaded.h"
+#include "profiler/files/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"

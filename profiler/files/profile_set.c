@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of profiles by key. Sites are sorted, so that they are found by bisection; types of one
  * table are translated to those of another, or to those of the process. */
-#include "profiler/profile_set.h"
+#include "profiler/files/profile_set.h"
 
 #include <string.h>
 
-#include "profiler/window.h"
+#include "profiler/add.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Takes words from a line of text, one after the other, and refuses what is not as it should be. */
-#include "profiler/tokenizer.h"
+#include "profiler/files/tokenizer.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/profile_set.h"
-#include "profiler/text.h"
+#include "profiler/files/profile_set.h"
+#include "profiler/files/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 

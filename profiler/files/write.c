@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/text.h"
+#include "profiler/files/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/memory_stream.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/text.h"
-#include "profiler/tokenizer.h"
+#include "profiler/files/text.h"
+#include "profiler/files/tokenizer.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"

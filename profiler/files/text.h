@@ -24,7 +24,7 @@
 
 #include <stdio.h>
 
-#include "profiler/profile_set.h"
+#include "profiler/files/profile_set.h"
 
 enum { TIDE_TEXT_VERSION = 3 };
 
