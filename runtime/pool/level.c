@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The undo log: room, entries, saving a shelf; when it is open to fast paths. Arrays of careful pools that
- * stop being live. Levels open and close here by their cold paths; one loop puts back what the log holds. */
+/* The undo log: room, entries, saving a shelf; when it is open to fast paths. Levels open and close here by
+ * their cold paths; one loop puts back what the log holds. */
 #include "runtime/pool/level.h"
-
-#include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/ring.h"
-#include "runtime/base/shim.h"
-#include "runtime/base/type.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
@@ -109,55 +105,6 @@ void tide_log_reopen(tide_pool *pool)
         tide_log_set_room(pool, core->log.start);
 }
 
-/* ---- arrays of careful pools that stop being live ---------------------------------------- */
-
-/* All ones: NaN in every floating type, -1 or the largest value in the integers. */
-enum { POISON = 0xFF };
-
-/* On the pool's stream: after all that used the array, before all that will use its memory. If the
- * device refuses, the array is not poisoned. */
-static void retire_poison_device(const tide_pool *pool, void *data, size_t bytes)
-{
-    tide_device *device = pool->core->device;
-    const unsigned char pattern = POISON;
-    if (tide_streams_own(pool, "tide_rewind") == TIDE_OK)
-        (void)device->methods->fill(device, pool->core->streams.own, data, &pattern, 1, bytes);
-}
-
-static void retire_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
-{
-    tide_pool_core *core = pool->core;
-    tide_slot_record *record = tide_slot_record_of(row, slot);
-    size_t used = 0;
-    tide_assert(record->live && slot < row->shelf->next);
-    tide_type_bytes(tide_type_facts_of(row->type), record->length, &used);
-    tide_assert(used <= record->bytes || record->exported != NULL);
-    record->live = false;
-    record->length = 0;
-    if (record->exported != NULL)
-        return; /* a consumer may be reading it */
-    if (core->capture != NULL && core->disabled && !row->device->host)
-        return; /* a graph may use it: runtime/graph/capture.c takes it */
-    if (core->disabled || record->guard != NULL) {
-        tide_slot_hollow(pool, row, slot);
-    } else if (core->poison && row->device->host) {
-        tide_assert(slot->data != NULL && used <= record->bytes);
-        memset(slot->data, POISON, used);
-        tide_shim_dead(slot->data, record->bytes);
-    } else if (core->poison) {
-        retire_poison_device(pool, slot->data, used);
-    }
-}
-
-void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
-{
-    tide_assert(pool->core->careful); /* else the records do not say what is live */
-    tide_assert(first >= row->slots && first <= row->slots + row->count);
-    for (tide_slot *slot = first; slot < row->shelf->next; slot++)
-        if (tide_slot_record_of(row, slot)->live)
-            retire_slot(pool, row, slot);
-}
-
 /* ---- putting back ------------------------------------------------------------------------ */
 
 /* In a careful pool every array that stops being live is told so first, while the slots are
@@ -170,14 +117,14 @@ static void level_retire_above(tide_pool *pool, tide_entry *base)
 }
 
 /* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
-static void level_undo_above(tide_pool *pool, const tide_entry *entry)
+static void level_undo_by_ring(tide_pool *pool, const tide_entry *entry)
 {
     TIDE_RINGS_CALL(undo, pool, entry);
 }
 
 static void (*const level_undo_of[TIDE_UNDO_COUNT])(tide_pool *, const tide_entry *) = {
     [TIDE_UNDO_SAVED_AT] = log_touch_undo,         [TIDE_UNDO_REQUEST] = tide_request_undo,
-    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo, [TIDE_UNDO_IMPORT] = level_undo_above,
+    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo, [TIDE_UNDO_IMPORT] = level_undo_by_ring,
     [TIDE_UNDO_STREAM] = tide_streams_undo,
 };
 

@@ -96,14 +96,14 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
         tide_pool_tell(pool, TIDE_POOL_FREED, row, freed, 0, (tide_place){TIDE_NOWHERE});
 }
 
-/* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
- * the request for a new slot, or where the pool's limit leaves no room for more. */
+/* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to the request
+ * for a new slot, after a guard, which is whole pages, or where the pool's limit leaves no room for more. */
 static size_t memory_grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
                                  const tide_slot_request *request, size_t wanted, size_t room)
 {
     size_t generous = record->bytes + record->bytes / 4;
-    return !core->disabled && !request->shrink && generous > wanted && generous <= room ? generous
-                                                                                        : wanted;
+    bool grows = !core->disabled && !request->shrink && record->guard == NULL;
+    return grows && generous > wanted && generous <= room ? generous : wanted;
 }
 
 /* What the pool's limit leaves for a slot whose present memory goes back. */

@@ -49,7 +49,7 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
     const size_t bytes = model_bytes(live->type, n);
     struct oracle *oracle = &machine->oracle;
     struct place *place = &oracle->rows[live->type].places[live->place];
-    bool moved = data != place->data, was_guarded = place->guarded;
+    bool moved = data != place->data;
     oracle_pressed(oracle, MODEL_TYPES);
     if (moved && !place->guarded && place->room >= bytes)
         oracle_wrong(oracle, "%s moved to grow to %zu bytes and has room for %zu",
@@ -62,8 +62,6 @@ static void judge_place(struct machine *machine, const struct live *live, unsign
     oracle->releases += moved;
     if (moved || bytes > place->room)
         place->room = bytes;
-    if (was_guarded && !place->guarded) /* there was none to be had: it got what a guard takes */
-        place->room = oracle_sees_bytes(oracle, live->type, live->place);
     if (n > place->peak)
         place->peak = n;
     place->stained = moved ? 0 : place->stained;

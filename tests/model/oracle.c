@@ -60,11 +60,6 @@ bool oracle_sees_guard(const struct oracle *oracle, unsigned type, size_t place)
     return row_of(oracle, type)->records[place].guard != NULL;
 }
 
-size_t oracle_sees_bytes(const struct oracle *oracle, unsigned type, size_t place)
-{
-    return row_of(oracle, type)->records[place].bytes;
-}
-
 void oracle_wrong(struct oracle *oracle, const char *format, ...)
 {
     if (oracle->wrong[0] != '\0')

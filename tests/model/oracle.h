@@ -259,7 +259,6 @@ void oracle_check_apart(struct oracle *oracle, const struct live *live);
 /* What the pool itself says: the place of an array's slot; is it guarded there? */
 size_t oracle_sees_slot(const struct oracle *oracle, unsigned type, const tide_array *array);
 bool oracle_sees_guard(const struct oracle *oracle, unsigned type, size_t place);
-size_t oracle_sees_bytes(const struct oracle *oracle, unsigned type, size_t place);
 
 /* Would this acquire be served from memory that is already there? */
 bool oracle_serves(const struct oracle *oracle, unsigned type, size_t n);
