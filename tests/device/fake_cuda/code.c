@@ -139,7 +139,7 @@ int code_find(tide_cu_module handle, const char *name, tide_cu_function *out)
     module *of = (module *)(void *)handle;
     host_kernel kernel = {0};
     bool there = of->library != NULL ? host_code_find(of->library, name, &kernel)
-                                     : strcmp(name, "bump") == 0 || strncmp(name, "tide_", 5) == 0;
+                                     : strcmp(name, "bump") == 0;
     if (!there)
         return NOT_FOUND;
     function *made = malloc(sizeof *made);
