@@ -17,20 +17,12 @@ typedef struct scene {
     void *other;
 } scene;
 
-/* With room for so many buffers of a size; 0: as many as there are. */
-static scene begin_with_room(uint32_t seed, uint32_t count_max)
+static scene begin(uint32_t seed)
 {
     scene s = {.b = bench_start(seed)};
     s.other = fake_stream_create(0);
-    s.buffers = tide_buffers_create(
-        s.b.device, &(tide_buffers_options){.stream = s.b.stream, .count_max = count_max});
-    assert_non_null(s.buffers);
+    s.buffers = bench_buffers(&s.b, 0);
     return s;
-}
-
-static scene begin(uint32_t seed)
-{
-    return begin_with_room(seed, 0);
 }
 
 static void end(scene *s)
@@ -87,29 +79,6 @@ static void streams_order_the_memory_and_no_host_waits(void **state)
         assert_in_range(fake_calls("cuStreamWaitEvent"), 0, two ? 19 : 0);
         assert_int_equal(waits(), 0);
         assert_int_equal(stats_of(&s).misses, 1);
-        expect_order();
-        end(&s);
-    }
-}
-
-static void memory_goes_back_in_order_whoever_gives_it_back(void **state)
-{
-    (void)state;
-    for (uint32_t seed = 0; seed < 20; seed++) {
-        bool full = seed % 2 == 0;
-        scene s = begin_with_room(seed, full ? 16 : 0);
-        void *data[20];
-        tide_buffer held[20];
-        for (int i = 0; i < 20; i++) {
-            held[i] = take(&s, 0, s.other, &data[i]);
-            put(s.other, data[i], BYTES, 3);
-        }
-        for (int i = 0; i < 20; i++)
-            expect_ok(tide_buffer_release_on(s.buffers, held[i], s.other));
-        assert_int_equal(stats_of(&s).dropped, full ? 4 : 0);
-        fake_count_anew();
-        assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, full ? 16 : 20);
-        assert_int_equal(waits(), 0);
         expect_order();
         end(&s);
     }
@@ -278,7 +247,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_order_the_memory_and_no_host_waits),
-        cmocka_unit_test(memory_goes_back_in_order_whoever_gives_it_back),
         cmocka_unit_test(out_of_memory_gives_the_cache_back_and_asks_again),
         cmocka_unit_test(pinned_memory_is_neither_handed_out_nor_trimmed_in_use),
         cmocka_unit_test(an_integrated_device_gets_memory_that_the_host_sees),

@@ -28,9 +28,7 @@ static void host_and_device_use_the_same_bytes(void **unused)
     assert_true(x[0] == 8 && x[BYTES - 1] == 8);
     assert_int_equal(fake_calls("cuMemAllocManaged"), 1);
     assert_int_equal(fake_calls("cuMemcpyAsync"), 0);
-    tide_device_memory held;
-    expect_ok(tide_device_memory_stats(b.device, &held));
-    assert_int_equal(held.bytes_held, 0);
+    assert_int_equal(memory_of(b.device).bytes_held, 0);
     expect_ok(tide_buffer_release(buffers, buffer));
     expect_ok(tide_buffers_destroy(buffers));
     assert_int_equal(fake_calls("cuMemFree"), 1);

@@ -138,13 +138,6 @@ static bool give(tide_device *device, size_t wanted, unsigned times, void *user)
     return g->asked <= g->wants;
 }
 
-static tide_device_memory memory_of(tide_device *device)
-{
-    tide_device_memory memory;
-    expect_ok(tide_device_memory_stats(device, &memory));
-    return memory;
-}
-
 static void the_program_is_asked_before_a_request_fails(void **unused)
 {
     (void)unused;

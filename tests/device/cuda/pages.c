@@ -38,13 +38,6 @@ static void give(const bench *b, void *data)
     b->device->methods->release(b->device, b->stream, TIDE_MEMORY_DEVICE, data, 0);
 }
 
-static tide_device_memory memory_of(tide_device *device)
-{
-    tide_device_memory memory;
-    expect_ok(tide_device_memory_stats(device, &memory));
-    return memory;
-}
-
 static tide_pool_statistics stats_of(const tide_pool *pool)
 {
     tide_pool_statistics stats;

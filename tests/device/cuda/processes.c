@@ -79,9 +79,7 @@ static void another_process_uses_a_buffer(void **unused)
         expect(b.stream, x, BYTES, AFTER);
         expect_ok(tide_buffer_release(buffers, buffer));
     }
-    tide_device_memory held;
-    expect_ok(tide_device_memory_stats(b.device, &held));
-    assert_true(held.bytes_held >= BYTES);
+    assert_true(memory_of(b.device).bytes_held >= BYTES);
     assert_int_equal(fake_calls("cuMemAlloc"), 1);
     assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 0);
     fake_synchronise_all();

@@ -157,3 +157,10 @@ tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
     device->methods->unload(device, module);
     return status;
 }
+
+tide_device_memory memory_of(tide_device *device)
+{
+    tide_device_memory memory;
+    expect_ok(tide_device_memory_stats(device, &memory));
+    return memory;
+}

@@ -13,6 +13,7 @@
 
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
+#include <tidepool/device_memory.h>
 #include <tidepool/tidepool.h>
 
 #include "fake_cuda.h"
@@ -60,5 +61,6 @@ void expect_capture_whole(void *stream);
 tide_status try_bump(tide_device *device, void *stream, uint8_t *data);
 
 tide_device_information info_of(const tide_device *device);
+tide_device_memory memory_of(tide_device *device);
 
 #endif
