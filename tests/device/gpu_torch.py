@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
 """gpu_torch.py LIBRARY HOOKS: PyTorch with Tidepool's memory, on a GPU (HOOKS: include/python/source/torch.cc as a
-library). Graphs in each capture mode,
-make_graphed_callables, a MemPool, a pair's time and what a training program takes: a line each, "ok" or the
-reason. Each case is a process of its own, for the allocator is chosen before the first tensor.
+library). Graphs in each capture mode, make_graphed_callables, torch.compile, a MemPool, a pair's time and what training
+programs take, beside PyTorch's own allocator, its segments fixed and expandable: a line each, "ok" or the reason.
+Each case is a process of its own, for the allocator is chosen before the first tensor.
 Exits 0 if all cases passed, 77 without PyTorch or a GPU, else 1."""
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import time
 
-CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "untold-graph", "graphed-callables", "dropped",
-         "recorded", "mempool-cold", "mempool-warm", "pair-tidepool", "pair-pytorch", "train-tidepool", "train-pytorch"]
+CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "untold-graph", "graphed-callables", "compiled",
+         "dropped", "recorded", "mempool-cold", "mempool-warm", "pair-tidepool", "pair-pytorch", "pair-expandable"]
+CASES += [f"train-{program}-{whose}" for program in ("mlp", "transformer", "streams")
+          for whose in ("tidepool", "pytorch", "expandable")]
 
 
 def allocator(torch, library, hooks=None):
@@ -143,36 +146,86 @@ def pair(torch):
     return f"{times[0]:.0f} ns at best, {times[15]:.0f} in the middle"
 
 
-def train(torch):
-    """An MLP with a random batch: milliseconds a step, and the device's memory at the end."""
+def compiled(torch):
+    """torch.compile with graphs of its own."""
+    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)).cuda()
+    quick = torch.compile(model, mode="reduce-overhead")
+    with torch.no_grad():
+        for _ in range(6):
+            x = torch.randn(64, 256, device="cuda")
+            torch.compiler.cudagraph_mark_step_begin()
+            assert torch.allclose(quick(x).clone(), model(x), atol=1e-2), "its result is not the model's"
+
+
+def mlp(torch):
+    """With a random batch."""
+    model = torch.nn.Sequential(*[m for _ in range(6) for m in (torch.nn.Linear(1024, 1024), torch.nn.ReLU())]).cuda()
+    return model.parameters(), lambda n: model(torch.randn(n, 1024, device="cuda")).square().mean(), (64, 1024)
+
+
+def transformer(torch):
+    """With random lengths."""
+    layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 4).cuda()
+    return model.parameters(), lambda n: model(torch.randn(8, n, 512, device="cuda")).square().mean(), (16, 512)
+
+
+def streams(torch):
+    """A conv net of two halves, each on a stream of its own."""
+    halves = [torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3, padding=1), torch.nn.ReLU(),
+                                  torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.ReLU()).cuda() for _ in range(2)]
+    side = torch.cuda.Stream()
+
+    def loss(n):
+        x = torch.randn(n, 3, 64, 64, device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            there = halves[1](x)
+        x.record_stream(side)
+        here = halves[0](x)
+        torch.cuda.current_stream().wait_stream(side)
+        there.record_stream(torch.cuda.current_stream())
+        return (here - there).square().mean()
+
+    return [p for half in halves for p in half.parameters()], loss, (8, 64)
+
+
+PROGRAMS = {"mlp": mlp, "transformer": transformer, "streams": streams}
+
+
+def train(torch, program):
+    """Milliseconds a step, waited for and not, and the device's memory at the end."""
     torch.manual_seed(1)
     free_before = torch.cuda.mem_get_info()[0]
-    model = torch.nn.Sequential(*[m for _ in range(6) for m in (torch.nn.Linear(1024, 1024), torch.nn.ReLU())]).cuda()
-    optimiser = torch.optim.AdamW(model.parameters())
-    batches = torch.randint(64, 1024, (200,)).tolist()
+    parameters, loss, (least, most) = PROGRAMS[program](torch)
+    optimiser = torch.optim.AdamW(parameters)
 
     def step(n):
-        x = torch.randn(n, 1024, device="cuda")
-        loss = model(x).square().mean()
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        loss(n).backward()
         optimiser.step()
 
-    times = []
-    for n in batches:
-        before = time.perf_counter()
-        step(n)
+    def steps(waits):
+        times = []
+        for n in torch.randint(least, most, (200,)).tolist():
+            before = time.perf_counter()
+            step(n)
+            if waits:
+                torch.cuda.synchronize()
+            times.append((time.perf_counter() - before) * 1e3)
         torch.cuda.synchronize()
-        times.append((time.perf_counter() - before) * 1e3)
+        return sorted(times)[100]
+
+    waited, unwaited = steps(True), steps(False)
     used = (free_before - torch.cuda.mem_get_info()[0]) >> 20
-    return f"{sorted(times)[100]:.2f} ms a step, {used} MiB taken"
+    return f"{waited:.2f} ms a step, {unwaited:.2f} where nobody waits, {used} MiB taken"
 
 
 def run(case, library, hooks):
     import torch
     if not torch.cuda.is_available():
         sys.exit(77)
-    if not case.startswith(("mempool", "pair-pytorch", "train-pytorch")):
+    if not case.startswith("mempool") and not case.endswith(("-pytorch", "-expandable")):
         told = None if case == "untold-graph" else hooks
         torch.cuda.memory.change_current_allocator(allocator(torch, library, told))
     said = None
@@ -182,6 +235,8 @@ def run(case, library, hooks):
         said = dropped(torch, library)
     elif case == "recorded":
         recorded(torch)
+    elif case == "compiled":
+        compiled(torch)
     elif case == "graphed-callables":
         graphed_callables(torch)
     elif case.startswith("mempool"):
@@ -189,7 +244,7 @@ def run(case, library, hooks):
     elif case.startswith("pair"):
         said = pair(torch)
     else:
-        said = train(torch)
+        said = train(torch, case.split("-")[1])
     print(said or "ok", flush=True)
 
 
@@ -201,8 +256,9 @@ def main():
     failed = 0
     for case in CASES:
         try:
+            segments = f"expandable_segments:{case.endswith('-expandable')}"
             done = subprocess.run([sys.executable, __file__, library, hooks, case], capture_output=True, text=True,
-                                  timeout=90)
+                                  timeout=90, env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": segments})
         except subprocess.TimeoutExpired:
             done = subprocess.CompletedProcess([], 1, "", "it did not end in 90 s")
         if done.returncode == 77 or "No module named 'torch'" in done.stderr:
