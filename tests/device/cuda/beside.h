@@ -13,7 +13,7 @@
 typedef struct CUgraph_st *beside_graph;
 typedef struct CUgraphExec_st *beside_exec;
 
-enum { BESIDE_NON_BLOCKING = 1, BESIDE_CAPTURE_GLOBAL = 0 };
+enum { BESIDE_CAPTURE_GLOBAL = 0 };
 
 #define BESIDE_ENTRIES(BESIDE)                                                                    \
     BESIDE(cuStreamBeginCapture, 10010, (tide_cu_stream, int))                                    \

@@ -69,6 +69,9 @@ static void adaptors_refuse_with_a_message(void **unused)
     fake_capture_begin(stream);
     void *x = tide_torch_malloc(1 << 20, 0, stream); /* new memory */
     assert_non_null(x);
+    tide_cupy_free(stream, x, 0); /* of a capture that nobody has told of */
+    expect_said("a graph is captured on the stream");
+    assert_int_equal(tide_error_status(), TIDE_ERROR_STATE);
     expect_capture_whole(stream);
     tide_torch_free(x, 1 << 20, 0, stream);
     expect_order();
