@@ -73,20 +73,20 @@ tide_generic *tide_generic_create_keys(const char *name, size_t count)
 _Static_assert(TIDE_KEY_FIRST >= TIDE_TYPE_LIMIT, "no type has the number of a key");
 _Static_assert(TIDE_KEY_FIRST + TIDE_TYPE_LIMIT <= TIDE_ALL_TYPES, "every key has a number");
 
-bool tide_generic_by_keys(const tide_generic *generic)
+static bool generic_by_keys(const tide_generic *generic)
 {
     return generic->keys != 0;
 }
 
 bool tide_generic_takes(const tide_generic *generic, tide_type type)
 {
-    return tide_generic_by_keys(generic) ? type < generic->keys : tide_type_facts_of(type) != NULL;
+    return generic_by_keys(generic) ? type < generic->keys : tide_type_facts_of(type) != NULL;
 }
 
-tide_status tide_generic_refuse(const tide_generic *generic, tide_type type, const char *call)
+static tide_status generic_refuse(const tide_generic *generic, tide_type type, const char *call)
 {
     tide_assert(!tide_generic_takes(generic, type));
-    if (!tide_generic_by_keys(generic))
+    if (!generic_by_keys(generic))
         return tide_type_refuse(type, call);
     return tide_fail(TIDE_ERROR_TYPE, call, "%u is no key of '%s', which has %u", type,
                      generic->name, generic->keys);
@@ -95,21 +95,33 @@ tide_status tide_generic_refuse(const tide_generic *generic, tide_type type, con
 tide_type tide_generic_number(const tide_generic *generic, tide_type type)
 {
     tide_assert(tide_generic_takes(generic, type) && type < TIDE_TYPE_LIMIT);
-    return tide_generic_by_keys(generic) ? TIDE_KEY_FIRST + type : type;
+    return generic_by_keys(generic) ? TIDE_KEY_FIRST + type : type;
+}
+
+/* Where the type's own method stands; NULL: it has none. */
+static tide_method **generic_entry(const tide_generic *generic, tide_type type)
+{
+    tide_assert(generic != NULL);
+    tide_method **page = type < TIDE_TYPE_LIMIT
+                             ? __atomic_load_n(&generic->pages[type / PAGE_TYPES], __ATOMIC_ACQUIRE)
+                             : NULL;
+    return page != NULL && __atomic_load_n(&page[type % PAGE_TYPES], __ATOMIC_ACQUIRE) != NULL
+               ? &page[type % PAGE_TYPES]
+               : NULL;
 }
 
 tide_method **tide_generic_entry_of(const tide_generic *generic, tide_type number)
 {
     bool key = number >= TIDE_KEY_FIRST;
-    return key == tide_generic_by_keys(generic)
-               ? tide_generic_entry(generic, key ? number - TIDE_KEY_FIRST : number)
+    return key == generic_by_keys(generic)
+               ? generic_entry(generic, key ? number - TIDE_KEY_FIRST : number)
                : NULL;
 }
 
 /* For messages. */
 static const char *generic_noun(const tide_generic *generic)
 {
-    return tide_generic_by_keys(generic) ? "key" : "type";
+    return generic_by_keys(generic) ? "key" : "type";
 }
 
 /* ---- methods ------------------------------------------------------------------------------ */
@@ -147,7 +159,7 @@ tide_status tide_generic_add(tide_generic *generic, tide_type type, tide_method 
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
                          generic == NULL ? "generic function" : "method");
     if (type != TIDE_ALL_TYPES && !tide_generic_takes(generic, type))
-        return tide_generic_refuse(generic, type, call);
+        return generic_refuse(generic, type, call);
     tide_registry_lock();
     tide_status status = generic_add_method(generic, type, method);
     tide_registry_unlock();
@@ -166,20 +178,9 @@ uint64_t tide_generic_unmet(const tide_generic *generic)
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-tide_method **tide_generic_entry(const tide_generic *generic, tide_type type)
-{
-    tide_assert(generic != NULL);
-    tide_method **page = type < TIDE_TYPE_LIMIT
-                             ? __atomic_load_n(&generic->pages[type / PAGE_TYPES], __ATOMIC_ACQUIRE)
-                             : NULL;
-    return page != NULL && __atomic_load_n(&page[type % PAGE_TYPES], __ATOMIC_ACQUIRE) != NULL
-               ? &page[type % PAGE_TYPES]
-               : NULL;
-}
-
 TIDE_INLINE tide_method *generic_look_up(const tide_generic *generic, tide_type type)
 {
-    tide_method **place = tide_generic_entry(generic, type);
+    tide_method **place = generic_entry(generic, type);
     return TIDE_LIKELY(place != NULL) ? __atomic_load_n(place, __ATOMIC_ACQUIRE)
                                       : __atomic_load_n(&generic->fallback, __ATOMIC_ACQUIRE);
 }

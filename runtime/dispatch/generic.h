@@ -6,23 +6,15 @@
 #include <tidepool/generic.h>
 #include <tidepool/site.h>
 
-/* Does it choose by keys? Then each `type` below is a key. */
-bool tide_generic_by_keys(const tide_generic *generic);
-
-/* May the type or key have a method? Else it can only meet that of TIDE_ALL_TYPES. */
+/* May the type have a method? Else it can only meet that of TIDE_ALL_TYPES. (Where the function chooses by
+ * keys, each `type` here and below is a key.) */
 bool tide_generic_takes(const tide_generic *generic, tide_type type);
 
-/* Says that it may not: TIDE_ERROR_TYPE. */
-tide_status tide_generic_refuse(const tide_generic *generic, tide_type type, const char *call);
-
-/* The number by which profiles and plans know a type or a key of the function; and where the method
- * of such a number stands: NULL also if it is no number of this function's. */
+/* The number by which profiles and plans know a type or a key of the function. And where the method of
+ * such a number stands: an address for good, whose content may be replaced but is never NULL again.
+ * NULL: it has no method of its own, or is no number of this function's. Any thread. */
 tide_type tide_generic_number(const tide_generic *generic, tide_type type);
 tide_method **tide_generic_entry_of(const tide_generic *generic, tide_type number);
-
-/* Where the type's own method stands: an address for good, whose content may be replaced but is
- * never NULL again. NULL: it has no method of its own. Any thread. */
-tide_method **tide_generic_entry(const tide_generic *generic, tide_type type);
 
 /* The method that a call of the function `caller` meets. If there is none, NULL: it is counted, and
  * there is a message. */

@@ -19,11 +19,15 @@
 #define STATS_WORD(word) (*(const volatile __typeof__(word) *)&(word))
 
 /* Records move with the registry locked, and there are at least `count`. */
-STATS_SAMPLES tide_row_totals tide_row_read(const tide_row *row)
+typedef struct row_totals {
+    size_t slots, live, bytes, bytes_live;
+} row_totals;
+
+STATS_SAMPLES static row_totals stats_read_row(const tide_row *row)
 {
     uint32_t count = __atomic_load_n(&row->count, __ATOMIC_ACQUIRE);
     const tide_slot *next = STATS_WORD(row->shelf->next);
-    tide_row_totals out = {.live = (size_t)(next - row->slots)};
+    row_totals out = {.live = (size_t)(next - row->slots)};
     if (out.live > count)
         out.live = count; /* it grows just now */
     for (uint32_t i = 0; i < count; i++) {
@@ -58,7 +62,7 @@ STATS_SAMPLES void tide_pool_read(const tide_pool *pool, tide_pool_statistics *o
         .requests = STATS_WORD(core->requests.served),
     };
     for (uint32_t i = 0; i < used; i++) {
-        tide_row_totals totals = tide_row_read(core->rows.used[i]);
+        row_totals totals = stats_read_row(core->rows.used[i]);
         out->slots += totals.slots;
         out->slots_live += totals.live;
         out->bytes_live += totals.bytes_live;
@@ -141,7 +145,7 @@ tide_status tide_pool_print(const tide_pool *pool, FILE *out)
     stats_print_head(pool, &stats, out);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
-        tide_row_totals totals = tide_row_read(row);
+        row_totals totals = stats_read_row(row);
         fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_facts_of(row->type)->name,
                 totals.live, totals.slots);
         stats_print_bytes(out, totals.bytes_live);

@@ -7,13 +7,7 @@
 
 #include "runtime/pool/core.h"
 
-typedef struct tide_row_totals {
-    size_t slots, live, bytes, bytes_live;
-} tide_row_totals;
-
-/* By the owner, or with the registry locked, as for the next. */
-tide_row_totals tide_row_read(const tide_row *row);
-
+/* By the owner, or with the registry locked. */
 void tide_pool_read(const tide_pool *pool, tide_pool_statistics *out);
 
 #endif

@@ -19,54 +19,6 @@
 
 int tide_checked_pools;
 
-/* ---- the list of all pools -------------------------------------------------------------- */
-
-static tide_pool *core_all_pools;   /* guarded by the registry */
-static uint64_t core_pools_created; /* guarded likewise */
-static uint32_t core_pools_count;   /* guarded likewise */
-
-void tide_pool_enlist(tide_pool *pool)
-{
-    tide_registry_lock();
-    tide_assert(pool->core->list.number == 0 && pool->core->list.link == NULL);
-    pool->core->list.number = ++core_pools_created;
-    pool->core->list.next = core_all_pools;
-    pool->core->list.link = &core_all_pools;
-    if (core_all_pools != NULL)
-        core_all_pools->core->list.link = &pool->core->list.next;
-    core_all_pools = pool;
-    core_pools_count++;
-    tide_registry_unlock();
-}
-
-void tide_pool_delist(tide_pool *pool)
-{
-    tide_registry_lock();
-    tide_assert(pool->core->list.number != 0 && *pool->core->list.link == pool);
-    tide_uses_keep(pool);
-    *pool->core->list.link = pool->core->list.next;
-    if (pool->core->list.next != NULL)
-        pool->core->list.next->core->list.link = pool->core->list.link;
-    tide_assert(core_pools_count > 0);
-    core_pools_count--;
-    tide_registry_unlock();
-}
-
-uint32_t tide_pools_count(void)
-{
-    tide_assert(tide_registry_held());
-    return core_pools_count;
-}
-
-void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user)
-{
-    tide_assert(visit != NULL);
-    tide_registry_lock();
-    for (tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
-        visit(pool, user);
-    tide_registry_unlock();
-}
-
 /* ---- uses of sites ---------------------------------------------------------------------- */
 
 /* Guarded by the registry. */
@@ -102,16 +54,8 @@ __attribute__((no_sanitize("thread"))) static uint64_t core_sample_uses(const ti
     return *(const volatile uint64_t *)&pool->uses[number];
 }
 
-uint64_t tide_uses_sum(uint32_t number)
-{
-    tide_assert(number != 0 && number < TIDE_SITES_COUNTED && tide_registry_held());
-    uint64_t sum = core_counts.kept[number];
-    for (const tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
-        sum += core_sample_uses(pool, number);
-    return sum;
-}
-
-void tide_uses_keep(tide_pool *pool)
+/* The pool leaves the list of all pools: what it has counted is kept, and the pool counts anew. */
+static void core_keep_uses(tide_pool *pool)
 {
     for (uint32_t number = 1; number <= core_counts.last; number++) {
         uint64_t counted = core_sample_uses(pool, number);
@@ -120,6 +64,65 @@ void tide_uses_keep(tide_pool *pool)
         core_counts.kept[number] += counted;
         pool->uses[number] = 0;
     }
+}
+
+/* ---- the list of all pools -------------------------------------------------------------- */
+
+static tide_pool *core_all_pools;   /* guarded by the registry */
+static uint64_t core_pools_created; /* guarded likewise */
+static uint32_t core_pools_count;   /* guarded likewise */
+
+void tide_pool_enlist(tide_pool *pool)
+{
+    tide_registry_lock();
+    tide_assert(pool->core->list.number == 0 && pool->core->list.link == NULL);
+    pool->core->list.number = ++core_pools_created;
+    pool->core->list.next = core_all_pools;
+    pool->core->list.link = &core_all_pools;
+    if (core_all_pools != NULL)
+        core_all_pools->core->list.link = &pool->core->list.next;
+    core_all_pools = pool;
+    core_pools_count++;
+    tide_registry_unlock();
+}
+
+void tide_pool_delist(tide_pool *pool)
+{
+    tide_registry_lock();
+    tide_assert(pool->core->list.number != 0 && *pool->core->list.link == pool);
+    core_keep_uses(pool);
+    *pool->core->list.link = pool->core->list.next;
+    if (pool->core->list.next != NULL)
+        pool->core->list.next->core->list.link = pool->core->list.link;
+    tide_assert(core_pools_count > 0);
+    core_pools_count--;
+    tide_registry_unlock();
+}
+
+uint32_t tide_pools_count(void)
+{
+    tide_assert(tide_registry_held());
+    return core_pools_count;
+}
+
+void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user)
+{
+    tide_assert(visit != NULL);
+    tide_registry_lock();
+    for (tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
+        visit(pool, user);
+    tide_registry_unlock();
+}
+
+/* ---- their uses, added up ----------------------------------------------------------------- */
+
+uint64_t tide_uses_sum(uint32_t number)
+{
+    tide_assert(number != 0 && number < TIDE_SITES_COUNTED && tide_registry_held());
+    uint64_t sum = core_counts.kept[number];
+    for (const tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
+        sum += core_sample_uses(pool, number);
+    return sum;
 }
 
 /* ---- ownership -------------------------------------------------------------------------- */

@@ -335,7 +335,4 @@ void tide_uses_give_number(uint32_t number);
  * meanwhile: what another thread counts just now may be in it or not. */
 uint64_t tide_uses_sum(uint32_t number);
 
-/* The pool leaves the list of all pools: what it has counted is kept, and the pool counts anew. */
-void tide_uses_keep(tide_pool *pool);
-
 #endif

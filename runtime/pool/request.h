@@ -25,18 +25,9 @@
 #define TIDE_REQUEST_TRIM_UNUSED (UINT32_C(1) << 30)
 #define TIDE_REQUEST_TRIM_WASTED (UINT32_C(1) << 29)
 
-/* Asks for these, or takes all back that was asked for. Any thread, the registry locked
- * (or the pool may be gone). */
-void tide_request_memory(tide_pool *pool, uint32_t requests);
-
-/* The same, by a pass of what the library asks for by itself. A pool whose owner has not served the
+/* A pass of what the library asks for by itself: asks for these. A pool whose owner has not served the
  * last `trim_after` passes may be an idle thread's: then what it keeps is taken. Registry locked. */
 void tide_request_lately(tide_pool *pool, uint32_t requests);
-
-/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What
- * was used in the last passes, of which the setting `trim_after` says how many, is the pool's
- * working set, and stays. Owner only. */
-void tide_pool_trim_lately(tide_pool *pool, uint32_t requests);
 
 /* tide_pool_trim of this pool alone: kept shells of others stay. Owner only. */
 void tide_pool_trim_slots(tide_pool *pool);

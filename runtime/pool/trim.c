@@ -167,9 +167,12 @@ tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
     return trim_may(pool, call) ? trim_each_row(pool, type, call, 0) : (tide_trim_summary){0};
 }
 
-void tide_pool_trim_lately(tide_pool *pool, uint32_t requests)
+/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What
+ * was used in the last passes, of which the setting `trim_after` says how many, is the pool's
+ * working set, and stays. Owner only. */
+static void trim_lately(tide_pool *pool, uint32_t requests)
 {
-    const char *call = "tide_pool_trim_lately";
+    const char *call = "tide_pool_request";
     tide_assert(requests != 0);
     if (trim_may(pool, call))
         (void)trim_each_row(pool, TIDE_ALL_TYPES, call, requests);
@@ -188,17 +191,9 @@ _Static_assert(((TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
                 (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
                "what the library asks for has bits of its own");
 
-tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
-{
-    const char *call = "tide_pool_request";
-    TIDE_FORWARD(tide_pool_of_ours(pool, call));
-    if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
-    tide_request_memory(pool, requests);
-    return TIDE_OK;
-}
-
-void tide_request_memory(tide_pool *pool, uint32_t requests)
+/* Asks for these; 0: takes all back that was asked for. Any thread, the registry locked (or the pool may be
+ * gone). */
+static void trim_ask(tide_pool *pool, uint32_t requests)
 {
     if (requests == 0) {
         __atomic_store_n(&pool->core->requests.asked, 0, __ATOMIC_SEQ_CST);
@@ -206,6 +201,16 @@ void tide_request_memory(tide_pool *pool, uint32_t requests)
     }
     __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
     tide_log_set_room(pool, pool->core->log.start);
+}
+
+tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
+{
+    const char *call = "tide_pool_request";
+    TIDE_FORWARD(tide_pool_of_ours(pool, call));
+    if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
+    trim_ask(pool, requests);
+    return TIDE_OK;
 }
 
 void tide_request_lately(tide_pool *pool, uint32_t requests)
@@ -216,12 +221,12 @@ void tide_request_lately(tide_pool *pool, uint32_t requests)
     bool due = own->unserved >= tide_setting_get(TIDE_SETTING_trim_after);
     if (due && tide_pool_is_own_and_idle(pool)) {
         /* its owner steps, and opens no scope in it */
-        tide_pool_trim_lately(pool, TIDE_REQUEST_TRIM_UNUSED);
+        trim_lately(pool, TIDE_REQUEST_TRIM_UNUSED);
     } else if (due) {
         own->unserved = 0;
         tide_pool_press_idle(pool);
     }
-    tide_request_memory(pool, requests);
+    trim_ask(pool, requests);
 }
 
 /* A trim does all that a compact does, and more. */
@@ -234,7 +239,7 @@ static void request_serve_bits(tide_pool *pool, uint32_t requests)
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
     else
-        tide_pool_trim_lately(pool, requests);
+        trim_lately(pool, requests);
     pool->core->requests.served++;
 }
 

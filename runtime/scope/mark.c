@@ -28,7 +28,10 @@ static bool mark_has_younger(const tide_pool *pool, const tide_entry *mark)
     return tide_level(pool->tag) > tide_level(mark->more) + 1;
 }
 
-void tide_mark_close(tide_pool *pool, size_t position, uint64_t outer_saved, tide_place caller)
+/* Closes the level that the mark at `position` opened, and all younger ones. Younger levels that
+ * were still open count as abandoned then, since their blocks may yet end. `outer_saved` is what
+ * the level around had saved when the mark was pushed. */
+static void mark_close(tide_pool *pool, size_t position, uint64_t outer_saved, tide_place caller)
 {
     tide_entry *entry = tide_mark_entry(pool, position);
     uint64_t outer = entry->more;
@@ -101,7 +104,7 @@ static TIDE_COLD tide_status mark_rewind_slow(tide_pool *pool, const tide_mark *
     const tide_entry *entry = tide_mark_entry(pool, mark->position);
     if (mark_has_younger(pool, entry))
         TIDE_FORWARD(tide_abandon_admit(pool, tide_level(entry->more), call));
-    tide_mark_close(pool, mark->position, mark->saved, (tide_place){TIDE_PASS_PLACE});
+    mark_close(pool, mark->position, mark->saved, (tide_place){TIDE_PASS_PLACE});
     return TIDE_OK;
 }
 

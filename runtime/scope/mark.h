@@ -73,9 +73,4 @@ static inline tide_status tide_scope_mark(tide_scope *scope, const char *call)
     return TIDE_OK;
 }
 
-/* Closes the level that the mark at `position` opened, and all younger ones. Younger levels that
- * were still open count as abandoned then, since their blocks may yet end. `outer_saved` is what
- * the level around had saved when the mark was pushed. */
-void tide_mark_close(tide_pool *pool, size_t position, uint64_t outer_saved, tide_place caller);
-
 #endif

@@ -323,7 +323,7 @@ static void plan_ask_again(tide_scope *scope, tide_pool *pool, const tide_plan *
                            tide_site *site)
 {
     tide_enter_function *enter = __atomic_load_n(&plan->enter, __ATOMIC_RELAXED);
-    if (enter == tide_plan_enter_table)
+    if (enter == plan_enter_prepared)
         enter = plan_forms[plan->type_count].enter;
     enter(scope, pool, plan, site);
 }
@@ -378,13 +378,8 @@ void tide_plan_use_table(tide_plan *plan)
     __atomic_store_n(&plan->leave, plan_forms[form].leave, __ATOMIC_RELAXED);
 }
 
-void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                           tide_site *site)
-{
-    plan_enter_prepared(scope, pool, plan, site);
-}
-
-void tide_plan_leave_table(tide_scope *scope)
+/* As a table of the plan's types is left, whatever code the plan itself has. */
+static void plan_leave_table(tide_scope *scope)
 {
     if (plan_form_of(scope->plan->type_count) != 0)
         plan_leave_keeping_slow(scope);
@@ -403,8 +398,7 @@ _Static_assert(offsetof(table_plan, plan) == 0, "the tree of tables compares the
 _Static_assert(sizeof(tide_type) == sizeof *((tide_plan *)0)->shelves,
                "offsets of shelves may stand behind the types");
 
-const tide_runtime tide_runtime_general = {.enter = tide_plan_enter_table,
-                                           .leave = tide_plan_leave_table};
+const tide_runtime tide_runtime_general = {.enter = plan_enter_prepared, .leave = plan_leave_table};
 
 static void *plan_tables; /* every table plan ever made, by its types */
 

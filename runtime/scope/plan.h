@@ -23,10 +23,6 @@ void tide_plan_use_table(tide_plan *plan);
 /* Sets `near` from `shelves`. Before the plan is published. */
 void tide_plan_bring_near(tide_plan *plan);
 
-/* Enter and leave as a table of the plan's types would, whatever code the plan itself has. */
-tide_enter_function tide_plan_enter_table;
-tide_leave_function tide_plan_leave_table;
-
 /* Where a type's shelf lies in a pool, in bytes. */
 static inline uint32_t tide_plan_shelf(tide_type type)
 {
