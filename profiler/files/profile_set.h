@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A set of profiles of scopes: each under the key of its site, with types numbered by a table of the set's
- * own. So it does not depend on the sites and types of this process. It is what a file holds, and
- * what is in memory of a file that was loaded.
+/* A set of profiles of scopes: each under the key of its site, with types numbered by a table of the
+ * set's own. So it does not depend on the sites and types of this process. It is what a file holds,
+ * and what is in memory of a file that was loaded.
  *
  * Its size is bounded by the limits below: some 40 MiB, whatever a file says. */
 #ifndef TIDEPOOL_PROFILER_PROFILE_SET_H
