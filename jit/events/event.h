@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Events and figures of learning. Events are queued while things happen. The program's listener is
  * told of them on the program's own threads only, with nothing locked: where one calls tide_step,
- * tide_settle, tide_background_stop or tide_event_deliver, makes a pool, or fills a window. */
+ * tide_settle, tide_background_stop or tide_event_deliver, makes a pool or buffers, or fills a
+ * window. */
 #ifndef TIDEPOOL_JIT_EVENTS_EVENT_H
 #define TIDEPOOL_JIT_EVENTS_EVENT_H
 

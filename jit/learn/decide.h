@@ -6,7 +6,7 @@
  * that only matter against each other (constants cost_…).
  *
  *   a scope     each saved type costs `save`; each touch of a type not saved costs `touch`
- *   a dispatch  each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
+ *   a dispatch  each guard that fails costs `skip`, the one that holds `static`; a use that no guard
  *               foresaw costs all the guards and `dynamic`. Without guards: `dynamic`
  *
  * Earlier plans of the site are costed again under the new figures, and one of them is preferred

@@ -90,7 +90,7 @@ struct tide_learner {
     bool window;           /* one was opened and has not been taken              */
     uint64_t window_round; /* when that was; 0: since the last round              */
     uint64_t next_window;  /* round in which the next one opens                  */
-    uint64_t quiet_since;  /* round in which guards last failed too often, or … */
+    uint64_t quiet_since;  /* round in which misses were last noted, or misses_max halved */
     uint64_t misses_seen;  /* of the plan in force, when last looked at          */
     uint64_t misses_max;   /* so many more reopen observation                    */
     uint64_t weigh_round;  /* before this one its uses are not counted again     */

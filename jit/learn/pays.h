@@ -7,9 +7,8 @@
  * Sleator, 1988). Sites that come to this in one round are compiled together.
  *
  * Uses are those that the pools have counted (tide_site_uses). What a plan has lost is used up by a
- * compile of it, also by one that fails. The gain of
- * a use is modelled until a trial of the plan has measured it. What a compile costs is modelled until
- * a stager has told what it spent. */
+ * compile of it, also by one that fails. The gain of a use is modelled until a trial of the plan has
+ * measured it. What a compile costs is modelled until a stager has told what it spent. */
 #ifndef TIDEPOOL_JIT_LEARN_PAYS_H
 #define TIDEPOOL_JIT_LEARN_PAYS_H
 

@@ -2,14 +2,13 @@
 /* Trials: compiled code against the plan in force, timed on the site's own uses.
  *
  * While a trial is open the site runs a plan of the trial's own. It makes each use once, by the
- * plan in force or by the candidate, in turns, and times the call that enters
- * and the call that leaves. What stands between them is the program's. So the figures have in them
+ * plan in force or by the candidate, in turns, and times the call that enters and the call that
+ * leaves. What stands between them is the program's. So the figures have in them
  * what the program's own stream of uses costs each plan: misses of the caches, of branch
  * prediction, and of guards.
  *
  * The sample is a pair of turns. Its gain is what a use took by the plan in force, less
- * `trial_margin` times what one took by the candidate. Means of
- * gains are judged, so noise that lasts for some uses is in their error.
+ * `trial_margin` times what one took by the candidate. Means of gains are judged, so noise that lasts for some uses is in their error.
  *
  * A round opens the trial for a burst of uses (constant trial_burst). After it the next round
  * decides, if the mean gain is more than four standard errors from 0; else that round opens the

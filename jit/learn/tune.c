@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings by name, and the environment that sets them. The
- * runtime reads values, and knows no names and no environment. */
+/* Settings by name, and the environment that sets them. The runtime reads values, and knows no names
+ * and no environment. */
 #define _GNU_SOURCE
 #include <tidepool/tune.h>
 

@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/spec/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
-enum { LINE_MAX = 128, NAME_MOST = TIDE_SPEC_NAME };
+enum { LINE_MAX = 128 };
 
-_Static_assert(sizeof "type  65535\n" + NAME_MOST < LINE_MAX,
+_Static_assert(sizeof "type  65535\n" + TIDE_SPEC_NAME < LINE_MAX,
                "the longest line of a site can be read again");
-_Static_assert(TIDE_SPEC_ITEMS *(sizeof "type  65535\n" + NAME_MOST) + 256 < TIDE_SPEC_SITE_BYTES,
+_Static_assert(TIDE_SPEC_ITEMS *(sizeof "type  65535\n" + TIDE_SPEC_NAME) + 256 <
+                   TIDE_SPEC_SITE_BYTES,
                "the longest site fits the room that callers must give");
 
 bool tide_spec_is_word_byte(char c)
@@ -26,26 +26,43 @@ bool tide_spec_is_word_byte(char c)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
+/* A text in the making. Its room is enough for a site. */
+typedef struct spec_text {
+    char *out;
+    size_t room, used;
+} spec_text;
+
+/* Appends, and a final 0. */
+static __attribute__((format(printf, 2, 3))) void spec_put(spec_text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int wrote = vsnprintf(t->out + t->used, t->room - t->used, format, args);
+    va_end(args);
+    tide_assert(wrote >= 0 && (size_t)wrote < t->room - t->used);
+    t->used += (size_t)wrote;
+}
+
 /* Is it written as it is? */
 static bool spec_is_plain(char c)
 {
     return tide_spec_is_word_byte(c) || (c != '\0' && strchr(".-*", c) != NULL);
 }
 
-static void spec_put_name(tide_text *t, const char *name)
+static void spec_put_name(spec_text *t, const char *name)
 {
     tide_assert(memchr(name, '\0', TIDE_SPEC_NAME) != NULL);
     for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
-        tide_text_put(t, "%c", spec_is_plain(name[i]) ? name[i] : '_');
+        spec_put(t, "%c", spec_is_plain(name[i]) ? name[i] : '_');
     if (name[0] == '\0')
-        tide_text_put(t, "*"); /* no type has this name, and something must stand here */
+        spec_put(t, "*"); /* no type has this name, and something must stand here */
 }
 
 size_t tide_spec_write_head(char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES);
-    tide_text t = {out, room, 0};
-    tide_text_put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
+    spec_text t = {out, room, 0};
+    spec_put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
     return t.used;
 }
 
@@ -53,14 +70,14 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
     tide_assert(spec->stem[0] != '\0');
-    tide_text t = {out, room, 0};
-    tide_text_put(&t, "site scope %s\n%s", spec->stem, spec->count ? "count\n" : "");
+    spec_text t = {out, room, 0};
+    spec_put(&t, "site scope %s\n%s", spec->stem, spec->count ? "count\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
-        tide_text_put(&t, "type ");
+        spec_put(&t, "type ");
         spec_put_name(&t, spec->items[i].name);
-        tide_text_put(&t, " %" PRIu32 "\n", spec->items[i].type);
+        spec_put(&t, " %" PRIu32 "\n", spec->items[i].type);
     }
-    tide_text_put(&t, "end\n");
+    spec_put(&t, "end\n");
     return t.used;
 }
 

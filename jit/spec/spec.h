@@ -4,7 +4,7 @@
  *
  *   tidepool-spec 1                     once, first
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex
- *   site scope tide_step_1f3a9c         the stem of its symbols
+ *   site scope tide_scope_i32_f64_9c1e  the stem of its symbols
  *   count                               only if executions shall be counted (plan->counts->runs)
  *   type i32 1                          name and number, each once, ascending
  *   type f64 3
@@ -48,7 +48,7 @@ bool tide_spec_is_word_byte(char c);
 size_t tide_spec_write_head(char *out, size_t room);
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room);
 
-/* Reads the head, then site after site, moving *text on. On bad text: false, and one line in
+/* Reads the head, then site after site, moving `text` on. On bad text: false, and one line in
  * `error` that names the line's number and what is wrong with it. At the end of the text
  * tide_spec_read gives true with item_count 0 and an empty stem. */
 typedef struct tide_spec_reader {

@@ -277,13 +277,19 @@ void stage_give_up(stage_body *body, stage_field general)
     stage_return(body);
 }
 
+static gcc_jit_lvalue *emit_place(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field)
+{
+    tide_assert(field < STAGE_FIELD_COUNT && e->fields[field] != NULL);
+    return gcc_jit_rvalue_dereference_field(pointer, NULL, e->fields[field]);
+}
+
 void stage_count(stage_body *body, gcc_jit_rvalue *plan)
 {
     stage_emit *e = body->e;
     tide_assert(body->here != NULL);
     gcc_jit_rvalue *counts = stage_load(e, plan, AT(plan, counts));
     gcc_jit_rvalue *runs =
-        gcc_jit_lvalue_get_address(stage_place(e, counts, AT(plan_counts, runs)), NULL);
+        gcc_jit_lvalue_get_address(emit_place(e, counts, AT(plan_counts, runs)), NULL);
     gcc_jit_type *any =
         gcc_jit_type_get_pointer(gcc_jit_type_get_volatile(e->types[STAGE_NOTHING]));
     gcc_jit_type *number = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_INT);
@@ -323,22 +329,16 @@ gcc_jit_rvalue *stage_binary(stage_emit *e, enum gcc_jit_binary_op op, gcc_jit_r
     return gcc_jit_context_new_binary_op(e->context, NULL, op, e->types[STAGE_WORD], left, right);
 }
 
-gcc_jit_lvalue *stage_place(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field)
-{
-    tide_assert(field < STAGE_FIELD_COUNT && e->fields[field] != NULL);
-    return gcc_jit_rvalue_dereference_field(pointer, NULL, e->fields[field]);
-}
-
 gcc_jit_rvalue *stage_load(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field)
 {
-    return gcc_jit_lvalue_as_rvalue(stage_place(e, pointer, field));
+    return gcc_jit_lvalue_as_rvalue(emit_place(e, pointer, field));
 }
 
 void stage_store(stage_body *body, gcc_jit_rvalue *pointer, stage_field field,
                  gcc_jit_rvalue *value)
 {
     tide_assert(body->here != NULL);
-    gcc_jit_block_add_assignment(body->here, NULL, stage_place(body->e, pointer, field), value);
+    gcc_jit_block_add_assignment(body->here, NULL, emit_place(body->e, pointer, field), value);
 }
 
 gcc_jit_lvalue *stage_element(stage_emit *e, gcc_jit_rvalue *array, uint32_t index)
@@ -348,13 +348,9 @@ gcc_jit_lvalue *stage_element(stage_emit *e, gcc_jit_rvalue *array, uint32_t ind
     return gcc_jit_context_new_array_access(e->context, NULL, array, number);
 }
 
-gcc_jit_rvalue *stage_ahead(stage_emit *e, gcc_jit_rvalue *pointer, uint32_t index)
-{
-    return gcc_jit_lvalue_get_address(stage_element(e, pointer, index), NULL);
-}
-
 gcc_jit_rvalue *stage_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type)
 {
     tide_assert(type != TIDE_NO_TYPE && type < TIDE_TYPE_LIMIT);
-    return stage_ahead(e, stage_load(e, pool, AT(pool, shelves)), type);
+    gcc_jit_rvalue *shelves = stage_load(e, pool, AT(pool, shelves));
+    return gcc_jit_lvalue_get_address(stage_element(e, shelves, type), NULL);
 }

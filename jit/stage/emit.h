@@ -115,15 +115,11 @@ gcc_jit_rvalue *stage_word(stage_emit *e, uint64_t value);
 gcc_jit_rvalue *stage_binary(stage_emit *e, enum gcc_jit_binary_op op, gcc_jit_rvalue *left,
                              gcc_jit_rvalue *right);
 
-/* Fields of the structure that `pointer` points to; elements of an array or a pointer. */
-gcc_jit_lvalue *stage_place(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field);
+/* Fields of the structure that `pointer` points to; elements of an array. */
 gcc_jit_rvalue *stage_load(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field);
 void stage_store(stage_body *body, gcc_jit_rvalue *pointer, stage_field field,
                  gcc_jit_rvalue *value);
 gcc_jit_lvalue *stage_element(stage_emit *e, gcc_jit_rvalue *array, uint32_t index);
-
-/* &pointer[index] */
-gcc_jit_rvalue *stage_ahead(stage_emit *e, gcc_jit_rvalue *pointer, uint32_t index);
 
 /* &pool->shelves[type]: a constant distance from the pool. */
 gcc_jit_rvalue *stage_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type);

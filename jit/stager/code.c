@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"

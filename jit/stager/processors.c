@@ -13,7 +13,6 @@ unsigned char tide_processors[TIDE_PROCESSORS_BYTES] __attribute__((aligned(64))
 static __attribute__((constructor)) void processors_note(void)
 {
     int before = errno;
-    memset(tide_processors, 0, sizeof tide_processors);
     if (syscall(SYS_sched_getaffinity, getpid(), sizeof tide_processors, tide_processors) <= 0)
         memset(tide_processors, 0xff, sizeof tide_processors); /* the kernel leaves out the rest */
     errno = before;

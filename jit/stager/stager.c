@@ -173,7 +173,7 @@ static tide_stager_result stager_result_of_start(int number)
 /* The directory comes last: without a stager the program has no use for it. */
 static tide_stager_result stager_start(char *error, size_t room)
 {
-    char program[4096];
+    char program[TIDE_LOCATE_PATH];
     if (tide_locate_privileges_raised() || tide_locked_down()) {
         snprintf(error, room, "no stager: the program %s",
                  tide_locked_down() ? "is locked down" : "runs with raised privileges");
@@ -301,9 +301,8 @@ void tide_stager_tend(void)
     if (stager_child.pid == 0 || tide_stager_busy())
         return;
     stager_listen();
-    if (stager_child.pid != 0 && most != 0 && (double)(stager_now() - stager_since) >= most) {
+    if (stager_child.pid != 0 && most != 0 && (double)(stager_now() - stager_since) >= most)
         tide_process_end(&stager_child);
-    }
 }
 
 static void stager_forget_request(void)

@@ -21,7 +21,7 @@ typedef enum tide_stager_result {
     TIDE_STAGER_GARBAGE, /* it answered something that is no answer: it was killed     */
     TIDE_STAGER_MISSING, /* there is no stager program                                 */
     TIDE_STAGER_SHORT,   /* it could not be started, or memory is short                */
-    TIDE_STAGER_REFUSED  /* raised privileges, or there is no private directory        */
+    TIDE_STAGER_REFUSED  /* raised privileges, locked down, or no private directory    */
 } tide_stager_result;
 
 typedef struct tide_stager_answer {
