@@ -5,6 +5,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
+#include "runtime/scope/plan.h"
 
 /* What is done with each type that a scope touched: its row, and the slots from `first` on. */
 typedef void touches_found(void *user, const tide_row *row, const tide_slot *first, uint32_t slots);

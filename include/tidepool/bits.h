@@ -7,10 +7,9 @@
  *
  * N-D arrays of bits are arrays of type TIDE_BIT (tidepool/array.h). Their strides count bits, and
  * there are no gaps: row 1 begins with the bit after the last of row 0, which may be in the middle
- * of a word. So the whole array can be counted, copied and combined word by word. Rows of a
- * multiple of 64 bits begin with a word each; a view must begin with one and go
- * forward (TIDE_ERROR_SIZE).
- * DLPack consumers do not know packed bits: they are not exported. */
+ * of a word. So the whole array can be counted, copied and combined word by word. Rows of a multiple of
+ * 64 bits begin with a word each; a view must begin with one and go forward (TIDE_ERROR_SIZE). DLPack
+ * consumers do not know packed bits: they are not exported. */
 #ifndef TIDEPOOL_BITS_H
 #define TIDEPOOL_BITS_H
 

@@ -61,32 +61,8 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  * is made in memory and written at once, with no lock held; the stream is flushed. TIDE_ERROR_MEMORY,
  * nothing written; TIDE_ERROR_FILE with the system's message; TIDE_ERROR_ARGUMENT. Any thread.
  *
- *   "format" "tidepool-facts", "format_version" 1; new members may come, none changes, and until
- *   version 1.0 of the library members may go
- *   "version", "pid", "program", "time_ns" (CLOCK_MONOTONIC), "wall_ns" (CLOCK_REALTIME),
- *   "process_cpu_ns", "since_ns" (on the clock of time_ns, when this was asked first: once it is
- *   another, the process has executed another program, whose ids and counters begin anew)
- *   "pools"     tide_pool_information: id name thread thread_name device local disabled check
- *               held_bytes live_bytes peak_bytes limit_bytes exported_bytes slots slots_live types
- *               depth allocations releases exchanges
- *   "sites"     tide_site_information: id name function file line kind tier pinned observed
- *               declared generation types uses uses_counted samples misses runs compiles lost_ns
- *               compile_ns saved_ns trial{uses ns code_ns error_ns} use_ns use_measured use_bytes
- *               use_arrays rivals[{tier ns measured}] reason reason_code
- *   "tunables"  tide_tunable: name kind (knob, measured or variants) file line; a knob's value low
- *               high initial; else rows[{key uses choice settled pinned candidates[{name uses ns
- *               error_ns}]}]
- *   "buffers"   tide_buffers_information: id name device hits misses releases refused dropped
- *               trimmed pressed failed live cached live_bytes cached_bytes high_bytes max_bytes
- *               asked_bytes given_bytes
- *   "learning"  tide_learning_statistics, by its members' names, and enabled, background
- *   "process"   limit_bytes held_bytes peak_bytes, of tide_limit_statistics
- *   "samples"   who took memory that pools and buffers hold: estimates from one sample in every_bytes
- *               (512 KiB) of what they take from devices; lost (samples without room), places[{type
- *               place ("file:line function"; both "" of a buffer, as those that Python's pools draw from)
- *               taken taken_bytes held held_bytes stack[]}], the 16 that hold most. A stack's entries are "function+0x12", or
- *               "module+0x1234" for addr2line. What is handed out again counts once
- *   "settings"  each setting's value by its name */
+ * "format" is "tidepool-facts", "format_version" 1. The members are listed in include/learning.md: new ones
+ * may come, none changes, and until version 1.0 of the library members may go. */
 TIDE_API tide_status tide_facts_write(FILE *out);
 
 /* Writes an event as such a line: "format" "tidepool-event", serial time_ns kind site (its id; 0:

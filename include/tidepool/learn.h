@@ -5,8 +5,6 @@
  *   spec      the description of the code that is to be compiled
  *   stager    the program that compiles, in another process
  *   trial     compiled code is timed against the plan in force before it is adopted
- *   publish   make a plan the one that a site runs
- *   code object  a file of compiled code; loaded once, it stays (setting code_bytes)
  *   round     one pass over all of this
  *
  * A background thread does the rounds. It decides and talks to the stager, and calls neither the
@@ -99,15 +97,16 @@ TIDE_API const char *tide_event_name(tide_event_kind kind);
 /* What learning has done since the process began. */
 typedef struct tide_learning_statistics {
     uint64_t rounds, windows, decisions;
-    uint64_t ordered;                  /* sites sent to the stager              */
-    uint64_t compiled;                 /* sites that came back as code          */
-    uint64_t failed;                   /* sites whose compile failed            */
-    uint64_t reused;                   /* decisions for an earlier plan         */
-    uint64_t won, lost;                /* trials; lost: those not won           */
-    uint64_t code_objects, code_bytes; /* loaded: the stager's files, and what they take */
-    uint64_t stagers;                  /* stager processes started              */
-    uint64_t untold;                   /* events for which there was no room    */
-    uint64_t spent_us;                 /* of the processor, on compiles: as stagers tell it */
+    uint64_t ordered;   /* sites sent to the stager              */
+    uint64_t compiled;  /* sites that came back as code          */
+    uint64_t failed;    /* sites whose compile failed            */
+    uint64_t reused;    /* decisions for an earlier plan         */
+    uint64_t won, lost; /* trials; lost: those not won           */
+    uint64_t code_objects,
+        code_bytes;    /* loaded files of the stager's, which stay; what they take */
+    uint64_t stagers;  /* stager processes started              */
+    uint64_t untold;   /* events for which there was no room    */
+    uint64_t spent_us; /* of the processor, on compiles: as stagers tell it */
     TIDE_GROWTH;
 } tide_learning_statistics;
 

@@ -2,7 +2,7 @@
 /* The profile: what each site was seen to acquire.
  *
  * To observe a site, its plan is swapped for one that counts; a scope's reads the undo log when the
- * scope ends. A site that is not observed pays nothing. */
+ * scope ends. A site that is not observed pays nothing. Any thread, all functions. */
 #ifndef TIDEPOOL_PROFILE_H
 #define TIDEPOOL_PROFILE_H
 
@@ -35,24 +35,24 @@ typedef struct tide_site_profile {
 
 /* Observes every site, known now or later, until it is switched off. TIDE_ERROR_MEMORY if a site's
  * profile cannot be allocated: that site is not observed, nor, untold, a later one without memory.
- * While it is on no compiled code is tried. Any thread. */
+ * While it is on no compiled code is tried. */
 TIDE_API tide_status tide_profile_observe(bool on);
 
 /* What was observed of one site, so far; all zero: nothing. While scopes run, each figure is exact, but
- * not all are of one moment. Any thread. */
+ * not all are of one moment. */
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
 /* Prints each observed site: place, kind, tier, uses, misses, why it runs what it runs, its last trial,
- * and types. TIDE_ERROR_MEMORY: nothing is printed. Any thread. */
+ * and types. TIDE_ERROR_MEMORY: nothing is printed. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */
 
-/* Writes the profiles of all scopes to a file, as text: what was seen, or else what was loaded; and what
- * tunables have found. Dispatches stay out: nothing names their functions in another process. The file
- * is replaced as a whole. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more than 16384
- * observed scopes, 8192 types, 32 MiB, or a type's name of 16000 bytes; TIDE_ERROR_MEMORY. Left out are
- * scopes with names of more than 4096 bytes and loaded profiles beyond the 16384. Any thread. */
+/* Writes the profiles of all scopes to a file, as text: what was seen, or else what was loaded; and
+ * what tunables have found. Dispatches stay out: nothing names their functions in another process. The
+ * file is replaced as a whole. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more
+ * than 16384 observed scopes, 8192 types, 32 MiB, or a type's name of 16000 bytes; TIDE_ERROR_MEMORY.
+ * Left out are scopes with names of more than 4096 bytes and loaded profiles beyond the 16384. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
 /* Reads profiles from a file, for scopes that are known now or later; the next round decides from them.
@@ -60,14 +60,14 @@ TIDE_API tide_status tide_profile_save(const char *path);
  * name, file, line and function; else without the line and with the last part of the file's path only,
  * if that names one scope. What the running program has shown counts first. A profile waits until its
  * types are registered. Nothing changed: TIDE_ERROR_FILE, with line and reason, for text of another
- * format or version, cut short, too long or with impossible figures; TIDE_ERROR_LIMIT for too many scopes
- * or types; TIDE_ERROR_MEMORY. Wrong figures cost speed, never safety. Any thread. */
+ * format or version, cut short, too long or with impossible figures; TIDE_ERROR_LIMIT for too many
+ * scopes or types; TIDE_ERROR_MEMORY. Wrong figures cost speed, never safety. */
 TIDE_API tide_status tide_profile_load(const char *path);
 TIDE_API tide_status tide_profile_merge(const char *path);
 
 /* The same text to a stream, which is flushed (on TIDE_ERROR_FILE part of it may be written), and from
  * `length` bytes, which stay the caller's, as tide_profile_merge if `merge`, else as tide_profile_load.
- * TIDE_ERROR_LIMIT for more than 32 MiB, TIDE_ERROR_ARGUMENT for NULL. Any thread. */
+ * TIDE_ERROR_LIMIT for more than 32 MiB, TIDE_ERROR_ARGUMENT for NULL. */
 TIDE_API tide_status tide_profile_write(FILE *out);
 TIDE_API tide_status tide_profile_read(const char *bytes, size_t length, bool merge);
 

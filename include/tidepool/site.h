@@ -7,7 +7,9 @@
  *
  *   guard          the tests that decide whether a plan's fast path may do the work
  *   general path   what does the work if a guard fails; it is right in every case
- *   miss           a use whose guard failed */
+ *   miss           a use whose guard failed
+ *
+ * Any thread, all functions. */
 #ifndef TIDEPOOL_SITE_H
 #define TIDEPOOL_SITE_H
 
@@ -40,8 +42,7 @@ typedef struct tide_site_information {
     uint64_t uses;                    /* in all, counted; never below `samples`                   */
     bool uses_counted;   /* else `uses` is the least there were: of sites beyond the first 4 095,
                                 for each pool has room for so many counts, and of dispatches, which
-                                have no pool: a count of the site's own would cost a dispatch more
-                                than 0.3 ns, or be one that threads fight for            */
+                                have no pool                                               */
     uint64_t samples;    /* uses seen by the profiler                                */
     uint64_t misses;     /* uses whose guard failed, of all plans                    */
     uint64_t runs;       /* uses of compiled code, as far as it was compiled to count */
@@ -70,8 +71,8 @@ typedef struct tide_site_information {
     TIDE_GROWTH;
 } tide_site_information;
 
-/* Makes a scope's site for code without macros, for good. The same name, which is copied, gives the same
- * site. NULL with a message when the name is NULL or empty, or memory is short. Any thread. */
+/* Makes a scope's site for code without macros, for good. The same name, which is copied, gives the
+ * same site. NULL with a message when the name is NULL or empty, or memory is short. */
 TIDE_API tide_site *tide_site_register(const char *name);
 
 /* The same for a site of any kind. NULL with a message also when a site of another kind has the
@@ -79,52 +80,51 @@ TIDE_API tide_site *tide_site_register(const char *name);
 TIDE_API tide_site *tide_site_register_kind(const char *name, tide_kind kind);
 
 /* The first site of this kind and name, static or registered. NULL with a message: TIDE_ERROR_NAME,
- * TIDE_ERROR_ARGUMENT. A static site dangles once its module is unloaded. Any thread. */
+ * TIDE_ERROR_ARGUMENT. A static site dangles once its module is unloaded. */
 TIDE_API tide_site *tide_site_find(const char *name, tide_kind kind);
 
-/* How many sites are known now: static ones of every loaded module, and registered ones. Any
- * thread. */
+/* How many sites are known now: static ones of every loaded module, and registered ones. */
 TIDE_API size_t tide_site_count(void);
 
-/* Calls `visit` for each site, in the order in which they became known, until it returns false. The list
- * is locked meanwhile, so `visit` must not register sites, load libraries, fork or wait for other
+/* Calls `visit` for each site, in the order in which they became known, until it returns false. The
+ * list is locked meanwhile, so `visit` must not register sites, load libraries, fork or wait for other
  * threads, nor do what calls functions of the program: hooks, deleters, handlers. What would wait is
  * refused (TIDE_ERROR_STATE): tide_step, tide_settle, tide_background_stop, tide_listen,
- * tide_listen_end, tide_buffers_destroy, and opening and closing a device but the host. Any thread. */
+ * tide_listen_end, tide_buffers_destroy, and opening and closing a device but the host. */
 TIDE_API void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user);
 
-/* TIDE_ERROR_ARGUMENT for NULLs. The strings live as long as the site. Any thread. */
+/* TIDE_ERROR_ARGUMENT for NULLs. The strings live as long as the site. */
 TIDE_API tide_status tide_site_info(const tide_site *site, tide_site_information *out);
 
 /* The tuner's own data of a site, NULL until it is set. It goes when the site's module is unloaded, and
- * stays at a reset. TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY. Any thread. */
+ * stays at a reset. TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY. */
 TIDE_API tide_status tide_site_set_user(tide_site *site, void *user);
 TIDE_API void *tide_site_user(const tide_site *site);
 
 /* Declares which types a scope is used for, in any order: its table plan saves these, and it uses that
  * plan from now on, unless it is pinned to full. It is compiled for them when that pays, or by
- * tide_site_compile_now. Other types are saved when touched; with none declared, every type is. What was
- * declared stands until it is declared anew or the site is reset; profiles that are saved have what was
- * seen.
+ * tide_site_compile_now. Other types are saved when touched; with none declared, every type is. What
+ * was declared stands until it is declared anew or the site is reset; profiles that are saved have what
+ * was seen.
  *
  * `types` is copied. TIDE_ERROR_TYPE for an unknown type, TIDE_ERROR_ARGUMENT for a dispatch,
- * TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */
+ * TIDE_ERROR_MEMORY; nothing is changed then. */
 TIDE_API tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t count);
 
 /* Orders compiled code for what the site is known to be used for, whatever `break_even` says, and does
- * not wait. It is then tried and adopted as any other, or the site keeps its plan; events and the site's
- * `reason` say which. TIDE_OK also if it is there, or on its way. TIDE_ERROR_STATE, with the reason:
- * nothing is known of the site's types yet, it has more than code is made for, it is pinned, or learning
- * is off. TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY. Any thread. */
+ * not wait. It is then tried and adopted as any other, or the site keeps its plan; events and the
+ * site's `reason` say which. TIDE_OK also if it is there, or on its way. TIDE_ERROR_STATE, with the
+ * reason: nothing is known of the site's types yet, it has more than code is made for, it is pinned, or
+ * learning is off. TIDE_ERROR_ARGUMENT, TIDE_ERROR_MEMORY. */
 TIDE_API tide_status tide_site_compile_now(tide_site *site);
 
 /* Keeps the site at a tier, whatever is learned, until tide_site_unpin. The table tier uses the types
- * declared or learned so far; without any, every type is saved when touched. TIDE_ERROR_STATE for a tier
- * for which the site has no plan. Any thread. */
+ * declared or learned so far; without any, every type is saved when touched. TIDE_ERROR_STATE for a
+ * tier for which the site has no plan. */
 TIDE_API tide_status tide_site_pin(tide_site *site, tide_tier tier);
 TIDE_API tide_status tide_site_unpin(tide_site *site);
 
-/* Forgets what was declared or learned, and the pin: the site starts again. Any thread. */
+/* Forgets what was declared or learned, and the pin: the site starts again. */
 TIDE_API tide_status tide_site_reset(tide_site *site);
 
 /* "full", "table", "compiled"; "scope", "dispatch". Static text. */

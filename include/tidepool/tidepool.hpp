@@ -303,24 +303,6 @@ template <class... T> class frame : block_only
     void *data_[sizeof...(T)];
 };
 
-/* A checkpoint that is rewound with this object, for code in which a scope is no block. */
-class mark : block_only
-{
-  public:
-    explicit mark(tide_pool *pool) : mark_(tide_checkpoint(pool))
-    {
-        if (mark_.pool == nullptr)
-            raise_error();
-    }
-    ~mark()
-    {
-        (void)tide_rewind(mark_.pool, mark_);
-    }
-
-  private:
-    tide_mark mark_;
-};
-
 /* ---- buffers ----------------------------------------------------------------------------------- */
 
 /* A buffer of one's own, released with this object, by whichever thread that is. */

@@ -22,7 +22,7 @@
  * main, and saves it when it exits (not the child of a fork, nor over a file that could not be loaded).
  *
  * Time is that of the calling thread's clock on the wall: a body that starts work on a device has to
- * wait for it. Of two variants that do the same for a key, one is kept by chance. */
+ * wait for it. Of two variants that do the same for a key, one is kept by chance. Any thread. */
 #ifndef TIDEPOOL_TUNABLE_H
 #define TIDEPOOL_TUNABLE_H
 
@@ -46,10 +46,12 @@ TIDE_BEGIN_DECLS
 /* A knob where it is read, as an expression of type int64_t: tide_tunable("tile", 8, 64) is from 8
  * to 64, and 8 until somebody sets it; tide_tunable("tile", 8, 64, 32) is 32 until then. All are
  * constants, 0 or more, below TIDE_TUNABLE_LIMIT. */
-#define tide_tunable(name, low, ...)                                                           \
-    __extension__({                                                                            \
-        TIDE_TUNABLE_STATIC(TIDE_KNOB_VALUE(name, low, TIDE_KNOB_RANGE(__VA_ARGS__, low, ~))); \
-        tide_tunable_value(TIDE_TUNABLE_HERE);                                                 \
+#define tide_tunable(name, low, ...)                                          \
+    __extension__({                                                           \
+        static tide_tunable tide_tunable_ =                                   \
+            TIDE_KNOB_VALUE(name, low, TIDE_KNOB_RANGE(__VA_ARGS__, low, ~)); \
+        TIDE_TUNABLE_LIST_HERE(tide_tunable_);                                \
+        tide_tunable_value(&tide_tunable_);                                   \
     })
 
 /* Tunables of a file (outside of functions), by a name of C's: a knob, read by tide_tunable_value;
@@ -66,23 +68,23 @@ TIDE_BEGIN_DECLS
 
 /* ---- steering, from within ---- */
 
-/* Calls `visit` for each tunable, those of the modules loaded last first, until it returns false.
- * As tide_site_each: the registry is locked, `visit` must not load libraries or wait. Any thread. */
+/* Calls `visit` for each tunable, those of the modules loaded last first, until it returns false. As
+ * tide_site_each: the registry is locked, `visit` must not load libraries or wait. */
 TIDE_API void tide_tunable_each(bool (*visit)(tide_tunable *tunable, void *user), void *user);
 
-/* The tunable of that name, the first if there are several. NULL with a message. Any thread. */
+/* The tunable of that name, the first if there are several. NULL with a message. */
 TIDE_API tide_tunable *tide_tunable_find(const char *name);
 
-/* Sets a knob. TIDE_ERROR_SIZE: out of its range; TIDE_ERROR_ARGUMENT: NULL, or no knob. Any
- * thread; readers see it at their next load. */
+/* Sets a knob. TIDE_ERROR_SIZE: out of its range; TIDE_ERROR_ARGUMENT: NULL, or no knob. Readers
+ * see it at their next load. */
 TIDE_API tide_status tide_tunable_set(tide_tunable *tunable, int64_t value);
 
 /* From now on uses of this key run that variant; its figures begin anew. TIDE_ERROR_NAME: no such
- * variant. TIDE_ERROR_ARGUMENT: NULL, or a knob. TIDE_ERROR_MEMORY. Any thread. */
+ * variant. TIDE_ERROR_ARGUMENT: NULL, or a knob. TIDE_ERROR_MEMORY. */
 TIDE_API tide_status tide_tunable_pin(tide_tunable *tunable, uint64_t key, const char *variant);
 
-/* A knob gets its initial value; figures and choices of all keys are forgotten, what was loaded
- * too, and variants are measured anew. Any thread. */
+/* A knob gets its initial value; figures and choices of all keys are forgotten, what was loaded too,
+ * and variants are measured anew. */
 TIDE_API tide_status tide_tunable_reset(tide_tunable *tunable);
 
 typedef struct tide_candidate {
@@ -105,7 +107,7 @@ typedef struct tide_tunable_row {
     TIDE_GROWTH;
 } tide_tunable_row;
 
-/* Row `index` from 0 on, in no order; false: there are no more. Any thread. */
+/* Row `index` from 0 on, in no order; false: there are no more. */
 TIDE_API bool tide_tunable_row_get(const tide_tunable *tunable, uint32_t index,
                                    tide_tunable_row *out);
 

@@ -50,6 +50,15 @@ _Static_assert(TIDE_ROW_BYTES % 4096 == 0, "a reservation is whole pages");
 _Static_assert(TIDE_BUILTIN_COUNT < 63, "other types get a bit of their own, too");
 _Static_assert(sizeof(tide_slot) == 32 && sizeof(tide_entry) == 24, "neither has a gap");
 
+/* Stands for a pool in scopes that were refused. No level has its tag. So when such a scope is
+ * left, the guard fails and the cold path does nothing. */
+extern uint64_t tide_refusing_head[]; /* as much of a pool as a guard reads */
+
+TIDE_INLINE tide_pool *tide_pool_refusing(void)
+{
+    return (tide_pool *)(void *)tide_refusing_head;
+}
+
 /* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
 typedef struct tide_row {
     tide_shelf *shelf;

@@ -7,8 +7,7 @@
 #include <tidepool/site.h>
 
 #include "runtime/pool/core.h"
-
-_Static_assert(_Alignof(tide_entry) > 1, "the lowest bit of a base is free to mark it");
+#include "runtime/scope/plan.h"
 
 /* Is this a place in the pool's log: of an entry, or of one that may be written? */
 static inline bool tide_log_has(const tide_pool *pool, const tide_entry *place)

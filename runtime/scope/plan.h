@@ -30,6 +30,26 @@ static inline uint32_t tide_plan_shelf(tide_type type)
     return (uint32_t)(offsetof(tide_pool, shelves) + type * sizeof(tide_shelf));
 }
 
+/* A scope saves the shelves' states at entry, either in `saved` or in the log. In the second case
+ * the lowest bit of `base` is set, so `base` never equals the log's top. The guard of the first
+ * case asks whether the log's top is still `base`; it therefore also tells the two cases apart. */
+TIDE_INLINE tide_entry *tide_base_logged(tide_entry *base)
+{
+    return (tide_entry *)(void *)((char *)base + 1);
+}
+
+TIDE_INLINE bool tide_scope_logged(const tide_scope *scope)
+{
+    return ((uintptr_t)scope->base & 1) != 0;
+}
+
+TIDE_INLINE tide_entry *tide_scope_base(const tide_scope *scope)
+{
+    return (tide_entry *)((uintptr_t)scope->base & ~(uintptr_t)1);
+}
+
+_Static_assert(_Alignof(tide_entry) > 1, "the lowest bit of a base is free to mark it");
+
 /* Fills in a scope that is refused: it does nothing when it ends. The plan is one to leave by. */
 void tide_scope_refuse(tide_scope *scope, const tide_plan *plan);
 

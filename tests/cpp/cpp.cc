@@ -156,7 +156,7 @@ void what_fails_says_why_and_leaves_nothing(void **)
     assert_non_null(fits.data());
 }
 
-void typed_scopes_and_marks_rewind(void **)
+void typed_scopes_rewind(void **)
 {
     tidepool::pool pool;
     {
@@ -164,7 +164,7 @@ void typed_scopes_and_marks_rewind(void **)
         (void)tidepool::acquire<double>(pool, 4);
         (void)tidepool::acquire<int>(pool, 4); // a type that was not named
         {
-            tidepool::mark mark(pool);
+            tidepool::scope inner(pool);
             (void)tidepool::acquire<point>(pool, 4);
             assert_int_equal(live(pool), 3);
         }
@@ -392,7 +392,7 @@ int main()
         cmocka_unit_test(arrays_of_two_dimensions_are_mdspans),
 #endif
         cmocka_unit_test(what_fails_says_why_and_leaves_nothing),
-        cmocka_unit_test(typed_scopes_and_marks_rewind),
+        cmocka_unit_test(typed_scopes_rewind),
         cmocka_unit_test(containers_live_in_slots),
         cmocka_unit_test(a_resource_keeps_alignment_and_reuses_the_last),
         cmocka_unit_test(a_resource_takes_no_more_than_it_must),

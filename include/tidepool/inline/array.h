@@ -61,19 +61,6 @@ TIDE_INLINE uint64_t tide_array_form(tide_order order, int ndim)
     return ((uint64_t)(uint32_t)order << 33) + ((uint64_t)(uint32_t)ndim << 1) + 1;
 }
 
-/* Is this the header of such an array? */
-TIDE_INLINE bool tide_array_like(const tide_array *array, tide_order order, int ndim,
-                                 const int64_t *shape)
-{
-    if (TIDE_UNLIKELY(array == NULL))
-        return false;
-    TIDE_ONE_BY_ONE();
-    if (TIDE_UNLIKELY(array->form != tide_array_form(order, ndim)))
-        return false;
-    TIDE_ONE_BY_ONE();
-    return TIDE_LIKELY(tide_same_shape(array->tensor.shape, shape, ndim));
-}
-
 /* Does the slot's last header have this shape, and does its array fit? */
 TIDE_INLINE bool tide_slot_ready(const tide_slot *slot, tide_order order, int ndim,
                                  const int64_t *shape)

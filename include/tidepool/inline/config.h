@@ -30,14 +30,12 @@
 #define TIDE_END_DECLS \
     }                  \
     _Pragma("GCC diagnostic pop")
-#define TIDE_ALIGNOF(T) alignof(T)
 #define TIDE_AS(T, ...) static_cast<T>(__VA_ARGS__)
 #define TIDE_AUTO       auto
 #define TIDE_SEMICOLON  static_assert(true, "")
 #else
 #define TIDE_BEGIN_DECLS
 #define TIDE_END_DECLS
-#define TIDE_ALIGNOF(T) _Alignof(T)
 #define TIDE_AS(T, ...) ((T)(__VA_ARGS__))
 #define TIDE_AUTO       __extension__ __auto_type
 #define TIDE_SEMICOLON  _Static_assert(1, "")

@@ -83,21 +83,6 @@ struct tide_pool {
                                           all that have none */
 };
 
-/* The owner alone stores it, plainly: others sample it (runtime/pool/core.h). */
-TIDE_INLINE void tide_pool_count_use(tide_pool *pool, const uint32_t *site_number)
-{
-    pool->uses[__atomic_load_n(site_number, __ATOMIC_RELAXED)]++;
-}
-
-/* Stands for a pool in scopes that were refused. No level has its tag. So when such a scope is
- * left, the guard fails and the cold path does nothing. */
-extern TIDE_API_DATA uint64_t tide_refusing_head[]; /* as much of a pool as a guard reads */
-
-TIDE_INLINE tide_pool *tide_pool_refusing(void)
-{
-    return (tide_pool *)(void *)tide_refusing_head;
-}
-
 /* The bits of a tag that count levels; the root is 1. Inside a level that is TIDE_TAG_DEEP down
  * none opens: guards fail, and cold code refuses it. */
 #define TIDE_TAG_DEPTH ((uint64_t)0xffffff)

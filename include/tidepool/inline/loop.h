@@ -9,7 +9,7 @@
 TIDE_BEGIN_DECLS
 
 typedef struct tide_loop {
-    tide_pool *pool;  /* tide_pool_refusing if refused */
+    tide_pool *pool;  /* if refused: one whose guards fail */
     tide_entry *base; /* the log as it was before the loop                       */
     tide_entry *top;  /* the log as an iteration should leave it; NULL: not known */
     uint64_t tag;

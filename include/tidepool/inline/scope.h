@@ -20,7 +20,7 @@ TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *
         tide_scope_without_pool(scope);
         return;
     }
-    tide_pool_count_use(pool, &site->number);
+    pool->uses[__atomic_load_n(&site->number, __ATOMIC_RELAXED)]++; /* the owner alone stores it */
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(scope, pool, plan, site);
 }

@@ -67,8 +67,8 @@ struct tide_plan {
 
 /* One open scope. It is a variable of its block. */
 struct tide_scope {
-    tide_pool *pool;       /* tide_pool_refusing if refused; NULL once left by function */
-    tide_entry *base;      /* the log as it was at entry; marked: see tide_scope_logged */
+    tide_pool *pool;       /* if refused: one whose guards fail; NULL once left by function */
+    tide_entry *base;      /* the log as it was at entry; marked: runtime/scope/plan.h */
     uint64_t tag;          /* this level                                                */
     uint64_t outer_saved;  /* what the level around had saved: as tide_pool.saved       */
     const tide_plan *plan; /* left by the plan it entered by                            */
@@ -77,24 +77,6 @@ struct tide_scope {
     uint64_t serial; /* of the scope's mark; scopes entered by function only            */
     size_t position; /* where the mark stands in the undo log, in bytes; likewise       */
 };
-
-/* A scope saves the shelves' states at entry, either in `saved` or in the log. In the second case
- * the lowest bit of `base` is set, so `base` never equals the log's top. The guard of the first
- * case asks whether the log's top is still `base`; it therefore also tells the two cases apart. */
-TIDE_INLINE tide_entry *tide_base_logged(tide_entry *base)
-{
-    return (tide_entry *)(void *)((char *)base + 1);
-}
-
-TIDE_INLINE bool tide_scope_logged(const tide_scope *scope)
-{
-    return ((uintptr_t)scope->base & 1) != 0;
-}
-
-TIDE_INLINE tide_entry *tide_scope_base(const tide_scope *scope)
-{
-    return (tide_entry *)((uintptr_t)scope->base & ~(uintptr_t)1);
-}
 
 /* A site. It is static in the program (TIDE_SCOPE) or made by tide_site_register. */
 struct tide_site {

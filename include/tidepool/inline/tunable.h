@@ -82,14 +82,9 @@ TIDE_END_DECLS
             sizeof(names) / sizeof *(names) + \
                 0 * sizeof(char[sizeof(names) / sizeof *(names) <= TIDE_VARIANTS_MAX ? 1 : -1]))
 
-/* In C the tunables of a module stand in a list in a section of the binary. In C++ statics of inline
- * functions and templates cannot; there each is listed by the initialisation of a static member of
- * a template, which is made with the function. */
+/* As sites are listed (tidepool/inline/scope.h). */
 #ifndef __cplusplus
-#define TIDE_TUNABLE_STATIC(...)                  \
-    static tide_tunable tide_here_ = __VA_ARGS__; \
-    TIDE_TUNABLE_LIST(tide_here_)
-#define TIDE_TUNABLE_HERE (&tide_here_)
+#define TIDE_TUNABLE_LIST_HERE TIDE_TUNABLE_LIST
 #define TIDE_TUNABLE_LIST(tunable)                         \
     static tide_tunable *const TIDE_PASTE(tunable, _entry) \
         __attribute__((section("tide_tunables"), used, TIDE_RETAIN)) = &(tunable)
@@ -109,21 +104,13 @@ struct tunable_entry {
         tide_tunable_leave(&one, &one + 1);
     }
 };
-template <class Here> struct tunable_listed {
+template <tide_tunable *tunable> struct tunable_listed {
     static const tunable_entry entry;
 };
-template <class Here> const tunable_entry tunable_listed<Here>::entry(Here::get());
+template <tide_tunable *tunable> const tunable_entry tunable_listed<tunable>::entry(tunable);
 } /* namespace tidepool */
-#define TIDE_TUNABLE_STATIC(...)                        \
-    struct tide_here_ {                                 \
-        static tide_tunable *get()                      \
-        {                                               \
-            static tide_tunable tunable_ = __VA_ARGS__; \
-            return &tunable_;                           \
-        }                                               \
-    };                                                  \
-    static_cast<void>(&tidepool::tunable_listed<tide_here_>::entry)
-#define TIDE_TUNABLE_HERE (tide_here_::get())
+#define TIDE_TUNABLE_LIST_HERE(tunable) \
+    static_cast<void>(&tidepool::tunable_listed<&(tunable)>::entry)
 #define TIDE_TUNABLE_LIST(tunable) \
     static const tidepool::tunable_entry TIDE_PASTE(tunable, _entry)(&(tunable))
 #endif

@@ -32,7 +32,7 @@ TIDE_BEGIN_DECLS
 #endif
 
 typedef struct tide_typed_scope {
-    tide_pool *pool;  /* tide_pool_refusing if refused */
+    tide_pool *pool;  /* if refused: one whose guards fail */
     tide_entry *base; /* the log as it was at entry; NULL: see next */
     uint64_t tag;     /* around it one less; of a newer epoch if levels were abandoned in here */
     uint64_t outer_saved; /* what the level around had saved */
@@ -133,8 +133,8 @@ TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, 
 }
 
 /* Opens the level. True: without the log. */
-TIDE_INLINE bool tide_typed_enter_level(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
-                                        const tide_type *types, TIDE_PLACE)
+TIDE_INLINE bool tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
+                                  const tide_type *types, TIDE_PLACE)
 {
     while (TIDE_UNLIKELY(!tide_typed_open(scope, pool, count, types))) {
         tide_type copy[TIDE_TYPED_MAX];
@@ -145,12 +145,6 @@ TIDE_INLINE bool tide_typed_enter_level(tide_typed_scope *scope, tide_pool *pool
         return false;
     }
     return true;
-}
-
-TIDE_INLINE void tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
-                                  const tide_type *types, TIDE_PLACE)
-{
-    (void)tide_typed_enter_level(scope, pool, count, types, TIDE_PASS_PLACE);
 }
 
 TIDE_INLINE bool tide_typed_undisturbed(const tide_typed_scope *scope)
@@ -199,7 +193,7 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
                                   const tide_type *types, const size_t *counts, void **data,
                                   TIDE_PLACE)
 {
-    if (TIDE_LIKELY(tide_typed_enter_level(scope, pool, count, types, TIDE_PASS_PLACE)) &&
+    if (TIDE_LIKELY(tide_typed_enter(scope, pool, count, types, TIDE_PASS_PLACE)) &&
         TIDE_LIKELY(tide_frame_fits(scope, count, types, counts, data))) {
         TIDE_EACH_TYPED(i, count,
                         pool->shelves[types[i]].next =
