@@ -181,11 +181,9 @@ void tide_learned_load(tide_learned *plan, void *enter, void *leave)
 
 uint64_t tide_learned_form(const tide_learned *plan)
 {
-    uint64_t counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
-    tide_hash hash = {0};
-    tide_hash_more(&hash, &counts, sizeof counts);
-    tide_hash_more(&hash, plan->items.types, plan->items.count * sizeof *plan->items.types);
-    return tide_hash_end(&hash);
+    bool counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
+    return tide_hash_bytes(plan->items.types, plan->items.count * sizeof *plan->items.types) +
+           counts;
 }
 
 /* Names the code to a reader of a native profile: the types, then the number. */
