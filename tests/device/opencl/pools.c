@@ -91,6 +91,10 @@ static void arrays_start_with_any_value(void **unused)
     const struct vec3 vector = {1, 2.5f, -3};
     const double complex_one[2] = {1, 0};
     tide_pool *pool = bed_pool(NULL);
+    tide_array *ones = tide_array_ones(pool, TIDE_F32, 2, (const int64_t[]){10, 20});
+    assert_non_null(ones);
+    assert_int_equal(ones->tensor.device.device_type, TIDE_DL_OPENCL);
+    expect_repeated(pool, tide_array_data(ones), &(float){1}, 4, 200);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t n = lengths[i];
         expect_repeated(pool, tide_fill(pool, struct vec3, n, vector), &vector, 12, n);
@@ -142,89 +146,38 @@ static void host_and_device_scopes_nest_apart(void **unused)
 
 /* ---- memory itself -------------------------------------------------------------------------- */
 
-enum { PIECES = 40 };
-
-typedef struct piece {
-    char *data;
-    size_t bytes;
-    void *queue;
-    uint32_t value;
-} piece;
-
-static void take_piece(piece *p, void *queue, rng *random)
-{
-    static const size_t aligns[] = {64, 64, 128, 4096};
-    size_t align = aligns[rng_below(random, 4)];
-    *p = (piece){.queue = queue, .value = (uint32_t)rng_next(random)};
-    p->bytes = 64 * (1 + rng_below(random, rng_below(random, 8) == 0 ? 200000 : 300));
-    void *data = NULL;
-    expect_ok(gpu->methods->allocate(gpu, queue, TIDE_MEMORY_DEVICE, p->bytes, align, &data));
-    p->data = data;
-    assert_int_equal((uintptr_t)data % align, 0);
-    expect_ok(gpu->methods->fill(gpu, queue, data, &p->value, 4, p->bytes / 4));
-}
-
-/* What it was filled with is there, from end to end, whatever others were filled with since. */
-static void give_piece(piece *p, tide_pool *pool)
-{
-    uint32_t first = 0, last = 0;
-    expect_ok(gpu->methods->wait(gpu, p->queue));
-    expect_ok(tide_download(pool, &first, p->data, 4));
-    expect_ok(tide_download(pool, &last, p->data + p->bytes - 4, 4));
-    assert_int_equal(first, p->value);
-    assert_int_equal(last, p->value);
-    gpu->methods->release(gpu, p->queue, TIDE_MEMORY_DEVICE, p->data, p->bytes);
-    p->data = NULL;
-}
-
-static void expect_apart(const piece *pieces, const piece *p)
-{
-    for (int i = 0; i < PIECES; i++)
-        if (pieces[i].data != NULL && &pieces[i] != p)
-            assert_true(pieces[i].data >= p->data + p->bytes ||
-                        p->data >= pieces[i].data + pieces[i].bytes);
-}
-
-/* Taken and given back at random, on two queues. */
-static void memory_in_two_hands_never_overlaps(void **unused)
+/* Taken and given back in any order: each address names its own memory, from end to end. */
+static void each_piece_is_found_by_its_addresses(void **unused)
 {
     (void)unused;
-    void *queues[2] = {bed_queue(), bed_queue()};
+    enum { PIECES = 40 };
     tide_pool *pool = bed_pool(NULL);
-    piece pieces[PIECES] = {0};
+    char *pieces[PIECES] = {NULL};
     rng random = {1};
     for (size_t round = 0; round < scaled(2000, 200); round++) {
-        piece *p = &pieces[rng_below(&random, PIECES)];
-        if (p->data != NULL) {
-            give_piece(p, pool);
-        } else {
-            take_piece(p, queues[rng_below(&random, 2)], &random);
-            expect_apart(pieces, p);
+        const size_t i = rng_below(&random, PIECES), bytes = 64 * (i + 1), align = 64 << i % 7;
+        uint32_t ends[2] = {(uint32_t)i, (uint32_t)~i}, got[2];
+        void *data = pieces[i];
+        if (data == NULL) {
+            expect_ok(gpu->methods->allocate(gpu, NULL, TIDE_MEMORY_DEVICE, bytes, align, &data));
+            assert_int_equal((uintptr_t)data % align, 0);
+            pieces[i] = data;
+            expect_ok(tide_upload(pool, pieces[i], &ends[0], 4));
+            expect_ok(tide_upload(pool, pieces[i] + bytes - 4, &ends[1], 4));
+            continue;
         }
+        expect_ok(tide_download(pool, &got[0], pieces[i], 4));
+        expect_ok(tide_download(pool, &got[1], pieces[i] + bytes - 4, 4));
+        assert_memory_equal(got, ends, sizeof got);
+        gpu->methods->release(gpu, NULL, TIDE_MEMORY_DEVICE, data, bytes);
+        pieces[i] = NULL;
     }
-    for (int i = 0; i < PIECES; i++)
-        if (pieces[i].data != NULL)
-            give_piece(&pieces[i], pool);
+    for (size_t i = 0; i < PIECES; i++)
+        if (pieces[i] != NULL)
+            gpu->methods->release(gpu, NULL, TIDE_MEMORY_DEVICE, pieces[i], 64 * (i + 1));
     expect_ok(tide_pool_destroy(pool));
     expect_ok(tide_device_memory_trim(gpu, 0)); /* what waits for the pool's copies goes */
     assert_int_equal(tide_opencl_of(gpu)->span_count, 0);
-    bed_queue_end(queues[0]);
-    bed_queue_end(queues[1]);
-}
-
-/* ---- checks and arrays ---------------------------------------------------------------------- */
-
-static void arrays_have_headers_of_the_device(void **unused)
-{
-    (void)unused;
-    tide_pool *pool = bed_pool(NULL);
-    int64_t shape[] = {10, 20};
-    tide_array *ones = tide_array_ones(pool, TIDE_F32, 2, shape);
-    assert_non_null(ones);
-    assert_int_equal(ones->tensor.device.device_type, TIDE_DL_OPENCL);
-    expect_repeated(pool, tide_array_data(ones), &(float){1}, 4, 200);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
 }
 
 int main(int argc, char **argv)
@@ -236,8 +189,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(arrays_start_with_any_value),
         cmocka_unit_test(the_last_word_of_bits_is_clean),
         cmocka_unit_test(host_and_device_scopes_nest_apart),
-        cmocka_unit_test(memory_in_two_hands_never_overlaps),
-        cmocka_unit_test(arrays_have_headers_of_the_device),
+        cmocka_unit_test(each_piece_is_found_by_its_addresses),
     };
     return BED_MAIN("opencl pools", tests);
 }
