@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A small columnar engine: a table, a query that is checked against it once, and runs of that.
  *
- *   columns_job *job = columns_job_create(columns_table_load(NULL, 1000, &error),
- *                                         columns_default_query, &error);
+ *   columns_job *job = columns_job_create(columns_table_load("weather.csv", 1, &error),
+ *                                         "weather, avg(wind)", &error);
  *   columns_table *result = columns_run(job, pool, &error); // as often as you like
  *
  * Every operator takes its temporaries from a Tidepool pool; their types are those of the columns,
@@ -10,6 +10,7 @@
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
+#include <setjmp.h>
 #include <string.h>
 
 #include <tidepool/tidepool.h>
@@ -17,6 +18,9 @@
 typedef struct columns_error {
     char text[400]; /* a sentence, with the place */
 } columns_error;
+
+/* Writes a message and jumps to who reads. */
+_Noreturn void columns_refuse(columns_error *error, jmp_buf back, const char *format, ...);
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
@@ -70,8 +74,8 @@ static inline columns_value columns_value_at(const columns_vector *v, size_t row
     return value;
 }
 
-/* A CSV file whose first row has the names. `path`: "-" is standard input, NULL the chemical
- * elements, which are built in. Each row comes so many times over. NULL with an error. */
+/* A CSV file whose first row has the names; "-" is standard input. Each row comes so many times over.
+ * NULL with an error. */
 columns_table *columns_table_load(const char *path, size_t times, columns_error *error);
 columns_table *columns_table_create(size_t count);
 void columns_table_reserve(columns_table *table, size_t rows);
@@ -86,7 +90,6 @@ typedef enum columns_op {
     LENGTH,
     NOT,
     IS_NULL,
-    IF,
     BINARY,
     AGGREGATE
 } columns_op;
@@ -98,7 +101,7 @@ typedef struct columns_node {
     columns_kind kind; /* of the result */
     size_t column;     /* COLUMN        */
     columns_value literal; /* LITERAL       */
-    const struct columns_node *args[3];
+    const struct columns_node *args[2];
 } columns_node;
 
 enum { COLUMNS_ITEMS = 64, COLUMNS_NODES = 400 };
@@ -118,7 +121,6 @@ typedef struct columns_job {
 /* The job owns the table. NULL with an error, and the table is gone. */
 columns_job *columns_job_create(columns_table *table, const char *query, columns_error *error);
 void columns_job_destroy(columns_job *job);
-extern const char columns_default_query[]; /* for the elements */
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 

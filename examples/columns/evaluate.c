@@ -144,17 +144,6 @@ static void compare_loop(char sign, size_t count, const vector *v, vector *out)
         result[i] &= !v[0].nulls[i] && !v[1].nulls[i];
 }
 
-/* `v`: condition, yes, no. Where the condition is null it is no. */
-static void choice_loop(size_t count, const vector *v, vector *out)
-{
-    size_t width = columns_width(out->kind);
-    for (size_t i = 0; i < count; i++) {
-        const vector *from = &v[OF(bool, v[0], i) && !v[0].nulls[i] ? 1 : 2];
-        memcpy(columns_at(out, i), columns_at(from, i), width);
-        out->nulls[i] = from->nulls[i];
-    }
-}
-
 static int64_t characters(const columns_text *t)
 {
     int64_t count = 0;
@@ -206,16 +195,6 @@ static bool condition(run *r, const columns_node *n, const batch *rows, vector *
     return true;
 }
 
-static bool choice(run *r, const columns_node *n, const batch *rows, vector *out)
-{
-    TIDE_SCOPE(r->pool);
-    vector v[3];
-    if (!operands(r, n->args, 3, rows, v))
-        return false;
-    choice_loop(rows->count, v, out);
-    return true;
-}
-
 static bool function(run *r, const columns_node *n, const batch *rows, vector *out)
 {
     TIDE_SCOPE(r->pool);
@@ -245,7 +224,6 @@ static bool evaluate(run *r, const columns_node *n, const batch *rows, vector *o
     switch (n->op) {
     case COLUMN:
     case LITERAL: return copy(r, n, rows, out);
-    case IF: return choice(r, n, rows, out);
     case BINARY:
         return n->kind == BOOLEAN ? condition(r, n, rows, out) : arithmetic(r, n, rows, out);
     default: return function(r, n, rows, out);

@@ -10,26 +10,29 @@
 #include <tidepool/buffers.h>
 
 static const char usage[] =
-    "columns [OPTION…] FILE.csv [ITEM…]    evaluates expressions over a CSV file (-: stdin)\n"
-    "columns [OPTION…] --elements [ITEM…]  the same over the chemical elements\n"
+    "columns [OPTION…] FILE.csv [QUERY]    evaluates expressions over a CSV file (-: stdin)\n"
+    "columns [OPTION…] --elements [QUERY]  the same over the chemical elements\n"
     "columns                               a job on the elements, then the same 40 times more\n"
     "\n"
     "  columns weather.csv 'date, temp_max - temp_min as range where wind > 8'\n"
-    "  columns weather.csv weather 'count(*)' 'avg(temp_max)'\n"
+    "  columns weather.csv 'weather, count(*), avg(temp_max)'\n"
     "\n"
-    "Items are separated by commas or are arguments of their own; without any the columns are\n"
-    "listed. Where some are aggregates, the others are what it is grouped by. README.md has more.\n"
+    "The result is CSV, too. Without a query the columns are listed. Where some items of it are\n"
+    "aggregates, the others are what it is grouped by. README.md has more.\n"
     "\n"
-    "  --rows N      shows at most so many rows (20; 0: all)\n"
-    "  --csv         writes the result as CSV, all rows\n"
     "  --repeat N    takes the file so many times over\n"
     "  --trace FILE  writes what is acquired and released, for tidepool-replay\n";
 
+static const char default_query[] =
+    "category, count(*) as elements, avg(mass) as mean_mass, avg(density * 1.02) as mean_density,\n"
+    "sum(number % 10) as digits, max(electronegativity / period) as pull,\n"
+    "max(length(name)) as longest, min(name) as first\n"
+    "where phase != 'gas' and (density > 1 or not stable) or melting < 300 or melting is null";
+
 typedef struct options {
-    const char *path, *trace;
-    char query[4000];
-    size_t rows, times;
-    bool elements, csv, again;
+    const char *path, *query, *trace;
+    size_t times;
+    bool again;
 } options;
 
 /* ---- the result ----------------------------------------------------------------------------- */
@@ -48,17 +51,6 @@ static columns_text show(const columns_vector *v, size_t row, char room[32])
     return (columns_text){room, (size_t)length};
 }
 
-/* Numbers to the right; texts may have bytes that begin no character. */
-static void print_padded(const columns_vector *v, columns_text t)
-{
-    int pad = 16;
-    bool right = v->kind == INTEGER || v->kind == REAL;
-    for (size_t i = 0; i < t.length; i++)
-        pad -= (t.start[i] & 0xC0) != 0x80;
-    pad = pad > 0 ? pad : 0;
-    printf("%*s%.*s%*s  ", right ? pad : 0, "", (int)t.length, t.start, right ? 0 : pad, "");
-}
-
 static void print_field(columns_text t, bool last)
 {
     bool quote = false;
@@ -71,23 +63,15 @@ static void print_field(columns_text t, bool last)
     fputs(last ? "" : ",", stdout);
 }
 
-static void print_rows(const columns_table *t, size_t rows, bool as_csv)
+static void print_rows(const columns_table *t)
 {
     char room[32];
-    rows = rows == 0 || rows > t->rows || as_csv ? t->rows : rows;
-    for (size_t line = 0; line <= rows; line++) {
-        for (size_t i = 0; i < t->count; i++) {
-            const columns_vector *v = &t->columns[i];
-            columns_text cell = line == 0 ? t->names[i] : show(v, line - 1, room);
-            if (as_csv)
-                print_field(cell, i + 1 == t->count);
-            else
-                print_padded(v, cell);
-        }
+    for (size_t line = 0; line <= t->rows; line++) {
+        for (size_t i = 0; i < t->count; i++)
+            print_field(line == 0 ? t->names[i] : show(&t->columns[i], line - 1, room),
+                        i + 1 == t->count);
         putchar('\n');
     }
-    if (rows < t->rows)
-        printf("… %zu more rows\n", t->rows - rows);
 }
 
 static void print_columns(const columns_table *t)
@@ -148,7 +132,7 @@ static columns_table *run_traced(const columns_job *job, const char *path, colum
 
 static bool answer(const options *o, columns_table *table, columns_error *error)
 {
-    if (o->query[0] == '\0') {
+    if (o->query == NULL) {
         print_columns(table);
         columns_table_destroy(table);
         return true;
@@ -159,21 +143,11 @@ static bool answer(const options *o, columns_table *table, columns_error *error)
     columns_table *result = o->trace != NULL ? run_traced(job, o->trace, error)
                                              : columns_run(job, tide_pool_local(), error);
     if (result != NULL)
-        print_rows(result, o->rows, o->csv);
+        print_rows(result);
     bool good = result != NULL && (!o->again || run_again(job, error));
     columns_table_destroy(result);
     columns_job_destroy(job);
     return good;
-}
-
-static bool add_argument(options *o, const char *text)
-{
-    if (o->path == NULL && !o->elements)
-        return o->path = text, true;
-    size_t used = strlen(o->query), room = sizeof o->query - used;
-    const char *between = used == 0 ? "" : strncmp(text, "where ", 6) == 0 ? " " : ", ";
-    int wrote = snprintf(o->query + used, room, "%s%s", between, text);
-    return wrote >= 0 && (size_t)wrote < room;
 }
 
 /* False: the arguments make no sense. */
@@ -181,32 +155,29 @@ static bool read_arguments(options *o, char **at)
 {
     for (; *at != NULL; at++) {
         const char *value = at[1] != NULL ? at[1] : "";
-        bool takes = strcmp(*at, "--rows") == 0 || strcmp(*at, "--repeat") == 0 ||
-                     strcmp(*at, "--trace") == 0;
-        if (strcmp(*at, "--elements") == 0)
-            o->elements = true;
-        else if (strcmp(*at, "--csv") == 0)
-            o->csv = true;
+        bool takes = strcmp(*at, "--repeat") == 0 || strcmp(*at, "--trace") == 0;
+        if (strcmp(*at, "--elements") == 0 && o->path == NULL)
+            o->path = COLUMNS_ELEMENTS;
         else if (takes && (*at)[2] == 't')
             o->trace = value;
         else if (takes)
-            *((*at)[4] == 'w' ? &o->rows : &o->times) = strtoul(value, NULL, 10);
-        else if (strncmp(*at, "--", 2) == 0 || !add_argument(o, *at))
+            o->times = strtoul(value, NULL, 10);
+        else if (strncmp(*at, "--", 2) == 0 || o->query != NULL)
             return false;
+        else
+            *(o->path == NULL ? &o->path : &o->query) = *at;
         at += takes && at[1] != NULL;
     }
-    return (o->path != NULL) != o->elements && o->times > 0;
+    return o->path != NULL && o->times > 0;
 }
 
 int main(int count, char **arguments)
 {
-    options o = {.rows = 20, .times = 1};
+    options o = {.times = 1};
     columns_error error = {"no memory"};
     bool help = count == 2 && strcmp(arguments[1], "--help") == 0;
     if (count == 1) {
-        o.elements = o.again = true;
-        o.times = 1000;
-        strcpy(o.query, columns_default_query);
+        o = (options){COLUMNS_ELEMENTS, default_query, NULL, 1000, true};
         printf("The chemical elements, %zu times over:\n\n%s\n\n", o.times, o.query);
     } else if (!help && !read_arguments(&o, arguments + 1)) {
         fprintf(stderr, "%s", usage);

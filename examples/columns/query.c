@@ -8,8 +8,6 @@
 #include "columns.h"
 
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +27,9 @@ static node expression(parser *p, unsigned rank);
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static _Noreturn void refuse(parser *p, const char *place, const char *format, ...)
-{
-    va_list arguments;
-    int wrote = snprintf(p->error->text, sizeof p->error->text,
-                         "query, character %td: ", place - p->job->query + 1);
-    va_start(arguments, format);
-    vsnprintf(p->error->text + wrote, sizeof p->error->text - (size_t)wrote, format, arguments);
-    va_end(arguments);
-    longjmp(p->refused, 1);
-}
+#define REFUSE(p, place, words, ...)                                         \
+    columns_refuse((p)->error, (p)->refused, "query, character %td: " words, \
+                   (place) - (p)->job->query + 1 __VA_OPT__(, ) __VA_ARGS__)
 
 static const char *place(parser *p)
 {
@@ -69,7 +60,7 @@ static bool take(parser *p, const char *what)
 static void want(parser *p, const char *what)
 {
     if (!take(p, what))
-        refuse(p, p->at, "'%s' is missing", what);
+        REFUSE(p, p->at, "'%s' is missing", what);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -77,7 +68,7 @@ static void want(parser *p, const char *what)
 static columns_node *make(parser *p, columns_op op, char sign, columns_kind kind, node a, node b)
 {
     if (p->job->nodes == COLUMNS_NODES)
-        refuse(p, p->at, "the query is too long");
+        REFUSE(p, p->at, "the query is too long");
     columns_node *made = &p->job->node[p->job->nodes++];
     *made = (columns_node){.op = op, .sign = sign, .kind = kind, .args = {a, b}};
     return made;
@@ -101,7 +92,7 @@ static void unify(parser *p, const char *where, node *a, node *b)
         *b = to_real(p, *b);
     }
     if ((*a)->kind != (*b)->kind)
-        refuse(p, where, "the types of both sides differ");
+        REFUSE(p, where, "the types of both sides differ");
 }
 
 static node binary(parser *p, const char *where, char sign, node a, node b)
@@ -109,9 +100,9 @@ static node binary(parser *p, const char *where, char sign, node a, node b)
     bool computes = strchr("+-*/%", sign) != NULL;
     unify(p, where, &a, &b);
     if ((sign == '&' || sign == '|') && a->kind != BOOLEAN)
-        refuse(p, where, "this wants conditions");
+        REFUSE(p, where, "this wants conditions");
     if (computes && (!is_number(a) || (sign == '%' && a->kind != INTEGER)))
-        refuse(p, where, "this wants %s", sign == '%' ? "integers" : "numbers");
+        REFUSE(p, where, "this wants %s", sign == '%' ? "integers" : "numbers");
     if (sign == '/') {
         a = to_real(p, a);
         b = to_real(p, b);
@@ -122,7 +113,7 @@ static node binary(parser *p, const char *where, char sign, node a, node b)
 static node negation(parser *p, const char *where, node n)
 {
     if (n->kind != BOOLEAN)
-        refuse(p, where, "this wants a condition");
+        REFUSE(p, where, "this wants a condition");
     return make(p, NOT, 0, BOOLEAN, n, NULL);
 }
 
@@ -146,7 +137,7 @@ static node column(parser *p, const char *name, int length)
         made->column = i;
         return made;
     }
-    refuse(p, name, "there is no column '%.*s'", length, name);
+    REFUSE(p, name, "there is no column '%.*s'", length, name);
 }
 
 static node number(parser *p)
@@ -163,7 +154,7 @@ static node quoted(parser *p)
 {
     const char *start = p->at + 1, *end = strchr(start, *p->at);
     if (end == NULL)
-        refuse(p, p->at, "a quote is not closed");
+        REFUSE(p, p->at, "a quote is not closed");
     bool text = *p->at == '\'';
     columns_value value = {.text = {start, (size_t)(end - start)}};
     node made = text ? literal(p, TEXT, value) : column(p, start, (int)(end - start));
@@ -171,26 +162,12 @@ static node quoted(parser *p)
     return made;
 }
 
-static node call(parser *p, const char *where)
+static node length_of(parser *p, const char *where)
 {
-    if (strncasecmp(where, "if", 2) == 0) {
-        node condition = expression(p, 0);
-        want(p, ",");
-        node yes = expression(p, 0);
-        want(p, ",");
-        node no = expression(p, 0);
-        want(p, ")");
-        unify(p, where, &yes, &no);
-        if (condition->kind != BOOLEAN)
-            refuse(p, where, "'if' wants a condition first");
-        columns_node *made = make(p, IF, 0, yes->kind, condition, yes);
-        made->args[2] = no;
-        return made;
-    }
     node text = expression(p, 0);
     want(p, ")");
     if (strncasecmp(where, "length", 6) != 0 || text->kind != TEXT)
-        refuse(p, where, "there is no such function of this");
+        REFUSE(p, where, "there is no such function of this");
     return make(p, LENGTH, 0, INTEGER, text, NULL);
 }
 
@@ -212,9 +189,9 @@ static node primary(parser *p)
     if (take(p, "true") || take(p, "false"))
         return literal(p, BOOLEAN, (columns_value){.boolean = length == 4});
     if (length == 0)
-        refuse(p, where, "an expression is missing");
+        REFUSE(p, where, "an expression is missing");
     p->at += length;
-    return take(p, "(") ? call(p, where) : column(p, where, length);
+    return take(p, "(") ? length_of(p, where) : column(p, where, length);
 }
 
 /* ---- operators ------------------------------------------------------------------------------ */
@@ -244,7 +221,7 @@ static node expression(parser *p, unsigned rank)
     const char *where = place(p);
     node left;
     if (p->depth++ == DEPTH_MAX * RANKS)
-        refuse(p, where, "the expression is too deep");
+        REFUSE(p, where, "the expression is too deep");
     if (rank == NOT_RANK && take(p, "not"))
         left = negation(p, where, expression(p, rank));
     else
@@ -275,7 +252,7 @@ static node aggregate(parser *p)
         node n = i == 0 && take(p, "*") ? NULL : expression(p, 0);
         want(p, ")");
         if ((signs[i] == 's' || signs[i] == 'a') && !is_number(n))
-            refuse(p, where, "this wants numbers");
+            REFUSE(p, where, "this wants numbers");
         if (signs[i] == 'a')
             n = to_real(p, n);
         p->job->grouped = true;
@@ -287,7 +264,7 @@ static node aggregate(parser *p)
 static void add_item(parser *p, node n, const char *name, size_t length)
 {
     if (p->job->items == COLUMNS_ITEMS)
-        refuse(p, p->at, "there are too many items");
+        REFUSE(p, p->at, "there are too many items");
     p->job->item[p->job->items] = n;
     p->job->names[p->job->items++] = (columns_text){name, length};
 }
@@ -333,18 +310,11 @@ columns_job *columns_job_create(columns_table *table, const char *query, columns
     if (take(&p, "where"))
         job->where = expression(&p, 0);
     if (*place(&p) != '\0')
-        refuse(&p, p.at, "this is not understood");
+        REFUSE(&p, p.at, "this is not understood");
     if (job->where != NULL && job->where->kind != BOOLEAN)
-        refuse(&p, p.at, "'where' wants a condition");
+        REFUSE(&p, p.at, "'where' wants a condition");
     return job;
 }
-
-const char columns_default_query[] =
-    "category, count(*) as elements, avg(mass) as mean_mass,\n"
-    "avg(if(melting - 273.15 > 500, density * 1.02, density)) as mean_density,\n"
-    "sum(number % 10) as digits, max(electronegativity / period) as pull,\n"
-    "max(length(name)) as longest, min(name) as first\n"
-    "where phase != 'gas' and (density > 1 or not stable) or melting < 300 or melting is null";
 
 void columns_job_destroy(columns_job *job)
 {

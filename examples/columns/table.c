@@ -4,7 +4,6 @@
 #include "columns.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,15 @@ void *columns_memory(void *old, size_t bytes)
         return memory;
     fputs("columns: no memory\n", stderr);
     exit(1);
+}
+
+void columns_refuse(columns_error *error, jmp_buf back, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    longjmp(back, 1);
 }
 
 /* ---- columns -------------------------------------------------------------------------------- */
@@ -77,15 +85,9 @@ typedef struct reader {
     jmp_buf refused;
 } reader;
 
-static _Noreturn void refuse(reader *r, const char *format, ...)
-{
-    va_list arguments;
-    int wrote = snprintf(r->error->text, sizeof r->error->text, "%.200s:%zu: ", r->name, r->line);
-    va_start(arguments, format);
-    vsnprintf(r->error->text + wrote, sizeof r->error->text - (size_t)wrote, format, arguments);
-    va_end(arguments);
-    longjmp(r->refused, 1);
-}
+#define REFUSE(r, words, ...)                                                 \
+    columns_refuse((r)->error, (r)->refused, "%.200s:%zu: " words, (r)->name, \
+                   (r)->line __VA_OPT__(, ) __VA_ARGS__)
 
 /* The place is at the field's first byte, then at what ends it. Quotes are taken off where the field
  * lies. */
@@ -104,10 +106,10 @@ static void read_field(reader *r, columns_text *field)
     }
     field->length = (size_t)(to - field->start);
     if (quoted && !closed)
-        refuse(r, "a quote is not closed");
+        REFUSE(r, "a quote is not closed");
     r->at += r->at < r->end && *r->at == '\r';
     if (r->at < r->end && *r->at != ',' && *r->at != '\n')
-        refuse(r, "something stands behind a quoted field");
+        REFUSE(r, "something stands behind a quoted field");
 }
 
 /* Empty lines are no rows. */
@@ -124,7 +126,7 @@ static void read_row(reader *r)
     if (r->columns == 0)
         r->columns = r->count;
     if (!empty && r->count - before != r->columns)
-        refuse(r, "%zu fields, where the first row has %zu", r->count - before, r->columns);
+        REFUSE(r, "%zu fields, where the first row has %zu", r->count - before, r->columns);
     r->line += r->at < r->end && *r->at == '\n';
     r->at += r->at < r->end;
 }
@@ -200,20 +202,13 @@ static columns_table *make_table(reader *r, size_t times)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* The elements stand in the program, which so runs from anywhere. */
-__asm__(".section .rodata\n"
-        "columns_elements_start: .incbin \"" COLUMNS_ELEMENTS "\"\n"
-        "columns_elements_end:\n"
-        ".previous\n");
-extern const char columns_elements_start[], columns_elements_end[];
-
 static void read_file(reader *r)
 {
     size_t room = 0;
     FILE *file = strcmp(r->name, "-") == 0 ? stdin : fopen(r->name, "r");
     ssize_t length = file != NULL ? getdelim(&r->bytes, &room, '\0', file) : -1;
     if (length < 0 || (length > 0 && r->bytes[length - 1] == '\0'))
-        refuse(r, "%s", file == NULL ? strerror(errno) : "it is empty or no text");
+        REFUSE(r, "%s", file == NULL ? strerror(errno) : "it is empty or no text");
     r->end = r->bytes + length;
     if (file != stdin)
         fclose(file);
@@ -223,19 +218,13 @@ columns_table *columns_table_load(const char *path, size_t times, columns_error 
 {
     columns_table *table = NULL;
     reader *r = columns_memory(NULL, sizeof *r);
-    *r = (reader){.name = path != NULL ? path : "elements", .line = 1, .error = error};
+    *r = (reader){.name = path, .line = 1, .error = error};
     if (setjmp(r->refused) == 0) {
-        if (path == NULL) {
-            size_t length = (size_t)(columns_elements_end - columns_elements_start);
-            r->bytes = memcpy(columns_memory(NULL, length), columns_elements_start, length);
-            r->end = r->bytes + length;
-        } else {
-            read_file(r);
-        }
+        read_file(r);
         for (r->at = r->bytes; r->at < r->end;)
             read_row(r);
         if (r->columns == 0)
-            refuse(r, "there is no row with the names of columns");
+            REFUSE(r, "there is no row with the names of columns");
         table = make_table(r, times);
     } else {
         free(r->bytes);

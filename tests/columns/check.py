@@ -9,33 +9,32 @@ launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
 MESSY = ('id,"the, name","say ""what""",size,ok\r\n1,"a, b","he said ""no""",1.5,true\r\n'
          '2,"two\nlines",,-2,false\r\n\r\n3,"","""",1e3,true\r\n4, spaced ,single,,\r\n5,Ünïcödé,"\r\n",0.25,false')
 
-# The example's query; SQL, if it is another one. Groups come in any order. In SQL true is 1.
+# Groups come in any order. In SQL true is 1.
 QUERIES = {
     "elements": [
-        ("*", ""),
-        ("name, mass / density, number % 7 where phase = 'solid' and density < 2 or number > 110", ""),
-        ("category, phase, count(*), avg(mass), sum(number), min(name), max(electronegativity)", ""),
-        ("stable, block, count(density), sum(density), min(melting) where period != 3", ""),
-        ("count(*), count(density), max(name), avg(\"group\") where period > 9", ""),
-        ("symbol, if(melting > 1000 or density < 1, mass * 2, 0.5) where melting is not null",
-         "symbol, iif(melting > 1000 or density < 1, mass * 2, 0.5) where melting is not null"),
-        ("name, length(name) - number, -(number + 1) * 2 where not stable and \"group\" is null", ""),
+        "*",
+        "name, mass / density, number % 7 where phase = 'solid' and density < 2 or number > 110",
+        "category, phase, count(*), avg(mass), sum(number), min(name), max(electronegativity)",
+        "stable, block, count(density), sum(density), min(melting) where period != 3",
+        "count(*), count(density), max(name), avg(\"group\") where period > 9",
+        "symbol, mass * 2, 0.5, density < 1 where melting is not null and (melting > 1000 or not density < 1)",
+        "name, length(name) - number, -(number + 1) * 2 where not stable and \"group\" is null",
     ],
     "weather": [
-        ("*", ""),
-        ("weather, count(*), avg(temp_max), min(wind), max(precipitation)", ""),
-        ("date, temp_max - temp_min where temp_max >= 33 and weather = 'sun'", ""),
-        ("max(temp_max * 9 / 5 + 32), min(temp_min), avg(wind * wind)", ""),
+        "*",
+        "weather, count(*), avg(temp_max), min(wind), max(precipitation)",
+        "date, temp_max - temp_min where temp_max >= 33 and weather = 'sun'",
+        "max(temp_max * 9 / 5 + 32), min(temp_min), avg(wind * wind)",
     ],
     "birdstrikes": [
-        ("*", ""),
-        ("\"Phase of flight\", count(*), sum(\"Cost Total $\"), avg(\"Speed IAS in knots\")", ""),
-        ("\"Origin State\", \"Wildlife Size\", max(\"Cost Repair\") where \"Cost Total $\" > 0", ""),
-        ("length(\"Airport Name\"), count(*) where \"Speed IAS in knots\" is null", ""),
+        "*",
+        "\"Phase of flight\", count(*), sum(\"Cost Total $\"), avg(\"Speed IAS in knots\")",
+        "\"Origin State\", \"Wildlife Size\", max(\"Cost Repair\") where \"Cost Total $\" > 0",
+        "length(\"Airport Name\"), count(*) where \"Speed IAS in knots\" is null",
     ],
     "messy": [
-        ("*", ""),
-        ("id, length(\"the, name\"), size * 2 where ok or size < 0", ""),
+        "*",
+        "id, length(\"the, name\"), size * 2 where ok or size < 0",
     ],
 }
 
@@ -55,7 +54,7 @@ REFUSED = [
     ("a,b\n1,x\n", ["a b"], "query, character 3: this is not understood"),
     ("a,b\n1,x\n", ["(" * 200 + "a"], "too deep"),
     ("a,b\n1,x\n", ["a" + "+a" * 500], "too long"),
-    ("a,b\n1,x\n", ["if(a, a, a)"], "'if' wants a condition"),
+    ("a,b\n1,x\n", ["length(a)"], "there is no such function of this"),
 ]
 
 
@@ -97,12 +96,12 @@ def compare(path):
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in rows[0])
     base.execute(f"create table t ({names})")
     base.executemany(f"insert into t values ({', '.join('?' * len(rows[0]))})", typed(rows[1:]))
-    for query, sql in QUERIES[check]:
-        items, _, where = (sql or query).replace("mass / density", "mass * 1.0 / density").partition(" where ")
+    for query in QUERIES[check]:
+        items, _, where = query.replace("mass / density", "mass * 1.0 / density").partition(" where ")
         keys = [str(i + 1) for i, item in enumerate(items.split(", ")) if not item.startswith(("count(", "sum(", "avg(", "min(", "max("))]
         grouped = f" group by {', '.join(keys)}" if keys and "(" in items and len(keys) < len(items.split(", ")) else ""
         theirs = base.execute(f"select {items} from t" + (f" where {where}" if where else "") + grouped).fetchall()
-        status, answer, said = run("--csv", path, query)
+        status, answer, said = run(path, query)
         assert status == 0 and not said, (query, said)
         ours = typed(list(csv.reader(io.StringIO(answer, newline="")))[1:])
         order = lambda row: [(value is not None, str(round(value, 6) if isinstance(value, float) else value)) for value in row]
