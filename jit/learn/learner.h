@@ -9,7 +9,6 @@
 #define TIDEPOOL_JIT_LEARN_LEARNER_H
 
 #include "jit/learn/decide.h"
-#include "jit/learn/series.h"
 #include "jit/spec/spec.h"
 #include "profiler/add.h"
 
@@ -23,44 +22,6 @@ typedef enum tide_code_state {
     TIDE_CODE_ADOPTED    /* here, and better than the plan without it   */
 } tide_code_state;
 
-/* The two plans of a trial, and the two parts of a use that are timed. */
-enum { TIDE_TRIAL_CONTROL, TIDE_TRIAL_CANDIDATE, TIDE_TRIAL_PLANS };
-enum { TIDE_TRIAL_ENTER, TIDE_TRIAL_LEAVE, TIDE_TRIAL_PARTS };
-
-/* One of them, and the copy of it by which a scope leaves that is timed. */
-typedef struct tide_timed_plan {
-    tide_plan plan;
-    const tide_plan *timed;
-    struct tide_trial *trial;
-} tide_timed_plan;
-
-/* The times of one turn, by part. Atomic. */
-typedef struct tide_turn {
-    uint32_t ns[TIDE_TRIAL_PARTS];
-    uint16_t count[TIDE_TRIAL_PARTS];
-} tide_turn;
-
-enum { TIDE_TRIAL_PAIRS = 16, TIDE_TRIAL_PAIR = 16 }; /* pairs of a burst at most; uses of a pair */
-
-/* A trial: what either plan took on the site's own uses. Its plans are set once. The registry
- * guards the rest, but for what is atomic. */
-typedef struct tide_trial {
-    tide_plan plan; /* the site's while a burst lasts */
-    tide_timed_plan timed[TIDE_TRIAL_PLANS];
-    bool open;          /* it was begun, and has no verdict */
-    uint64_t remaining; /* uses that may still be asked for */
-    uint64_t clock_ns;  /* what looking at the clock adds to each time */
-    uint64_t bursts;    /* so far, after the number of the learner in the upper half */
-    uint32_t burst_pairs;
-    bool warm;                        /* a first burst has told the least times  */
-    uint32_t most[TIDE_TRIAL_PARTS];  /* atomic: longer times count as so long   */
-    uint32_t least[TIDE_TRIAL_PARTS]; /* atomic                                  */
-    uint64_t left;                    /* atomic: uses of the burst not yet taken */
-    uint16_t first_is_candidate;      /* atomic: of the burst's pairs, a bit each */
-    tide_turn turns[TIDE_TRIAL_PAIRS][TIDE_TRIAL_PLANS];
-    tide_series taken[TIDE_TRIAL_PLANS], gain; /* of each pair's uses; of their differences */
-} tide_trial;
-
 typedef struct tide_learner tide_learner;
 
 typedef struct tide_learned {
@@ -70,13 +31,13 @@ typedef struct tide_learned {
     tide_plan_counts table_counts, code_counts;
 
     tide_code_state state;
-    uint64_t retry_round; /* neither compiled nor tried before this one     */
-    uint64_t back_off;    /* rounds; doubled by each failure                */
-    double uses_without;  /* uses of it in force, without its code          */
-    double saved_ns;      /* by its code */
-    double compile_ns;    /* of the processor, its part of what compiles took */
-    tide_trial *trial;    /* NULL: none was ever held of its code */
-    tide_items items;     /* last: there is memory for those that it has */
+    uint64_t retry_round;     /* neither compiled nor tried before this one     */
+    uint64_t back_off;        /* rounds; doubled by each failure                */
+    double uses_without;      /* uses of it in force, without its code          */
+    double saved_ns;          /* by its code */
+    double compile_ns;        /* of the processor, its part of what compiles took */
+    struct tide_trial *trial; /* NULL: none was ever held of its code. jit/learn/trial.c */
+    tide_items items;         /* last: there is memory for those that it has */
 } tide_learned;
 
 struct tide_learner {
