@@ -32,7 +32,6 @@ static const char default_query[] =
 typedef struct options {
     const char *path, *query, *trace;
     size_t times;
-    bool again;
 } options;
 
 /* ---- the result ----------------------------------------------------------------------------- */
@@ -144,7 +143,7 @@ static bool answer(const options *o, columns_table *table, columns_error *error)
                                              : columns_run(job, tide_pool_local(), error);
     if (result != NULL)
         print_rows(result);
-    bool good = result != NULL && (!o->again || run_again(job, error));
+    bool good = result != NULL && (o->query != default_query || run_again(job, error));
     columns_table_destroy(result);
     columns_job_destroy(job);
     return good;
@@ -153,21 +152,17 @@ static bool answer(const options *o, columns_table *table, columns_error *error)
 /* False: the arguments make no sense. */
 static bool read_arguments(options *o, char **at)
 {
-    for (; *at != NULL; at++) {
-        const char *value = at[1] != NULL ? at[1] : "";
-        bool takes = strcmp(*at, "--repeat") == 0 || strcmp(*at, "--trace") == 0;
+    for (; *at != NULL; at++)
         if (strcmp(*at, "--elements") == 0 && o->path == NULL)
             o->path = COLUMNS_ELEMENTS;
-        else if (takes && (*at)[2] == 't')
-            o->trace = value;
-        else if (takes)
-            o->times = strtoul(value, NULL, 10);
+        else if (strcmp(*at, "--trace") == 0 && at[1] != NULL)
+            o->trace = *++at;
+        else if (strcmp(*at, "--repeat") == 0 && at[1] != NULL)
+            o->times = strtoul(*++at, NULL, 10);
         else if (strncmp(*at, "--", 2) == 0 || o->query != NULL)
             return false;
         else
             *(o->path == NULL ? &o->path : &o->query) = *at;
-        at += takes && at[1] != NULL;
-    }
     return o->path != NULL && o->times > 0;
 }
 
@@ -177,7 +172,7 @@ int main(int count, char **arguments)
     columns_error error = {"no memory"};
     bool help = count == 2 && strcmp(arguments[1], "--help") == 0;
     if (count == 1) {
-        o = (options){COLUMNS_ELEMENTS, default_query, NULL, 1000, true};
+        o = (options){COLUMNS_ELEMENTS, default_query, NULL, 1000};
         printf("The chemical elements, %zu times over:\n\n%s\n\n", o.times, o.query);
     } else if (!help && !read_arguments(&o, arguments + 1)) {
         fprintf(stderr, "%s", usage);
