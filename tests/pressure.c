@@ -15,7 +15,10 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-enum { MIB = 1 << 20 };
+enum {
+    MIB = 1 << 20,
+    LARGE = MIB / 8
+}; /* elements: of f32 half a MiB, of which slots are exchanged */
 
 static tide_limit_statistics limit_stats(void)
 {
@@ -206,7 +209,7 @@ static void take_eight(tide_pool *pool, void *state)
 {
     unsigned *large_at = state;
     for (unsigned i = 0; i < 8; i++)
-        take(pool, TIDE_F32, i == *large_at ? MIB : 1024, (unsigned char)i);
+        take(pool, TIDE_F32, i == *large_at ? LARGE : 1024, (unsigned char)i);
     CHECK_POOL(pool);
 }
 
@@ -219,7 +222,7 @@ static void a_large_array_that_moves_is_held_once(const scene *s)
         unsigned large_at = (unsigned)(random >> 61);
         form_run(s->form, s->pool, take_eight, &large_at);
     }
-    assert_true(stats_of(s->pool).bytes_held < 6 * MIB); /* 4 MiB and a little are live at once */
+    assert_true(stats_of(s->pool).bytes_held < 6 * LARGE); /* 4 and a little are live at once */
 }
 
 static void take_sizes(tide_pool *pool, void *state)
@@ -232,7 +235,7 @@ static void take_sizes(tide_pool *pool, void *state)
 /* Several large arrays are no large array that moves. */
 static void steady_sizes_are_left_alone(const scene *s)
 {
-    size_t sizes[4] = {MIB, 16, MIB, MIB / 2};
+    size_t sizes[4] = {LARGE, 16, LARGE, LARGE / 2};
     form_repeat(s->form, s->pool, 20, take_sizes, sizes);
     tide_pool_statistics before = stats_of(s->pool);
     form_repeat(s->form, s->pool, 20, take_sizes, sizes);
@@ -251,9 +254,9 @@ static void take_two(tide_pool *pool, void *state)
 /* Else the larger of two slots would be exchanged for the other in each of these rounds. */
 static void sizes_that_differ_little_are_not_exchanged(const scene *s)
 {
-    size_t sizes[2] = {MIB, MIB}, larger[2] = {MIB + MIB / 8, MIB};
+    size_t sizes[2] = {LARGE, LARGE}, larger[2] = {LARGE + LARGE / 8, LARGE};
     form_repeat(s->form, s->pool, 2, take_two, sizes);
-    sizes[1] = MIB + MIB / 4;
+    sizes[1] = LARGE + LARGE / 4;
     form_repeat(s->form, s->pool, 2, take_two, sizes);
     form_repeat(s->form, s->pool, 2, take_two, larger);
     tide_pool_statistics before = stats_of(s->pool);
@@ -274,10 +277,12 @@ static void take_three(tide_pool *pool, void *state)
  * round. */
 static void mixes_of_sizes_come_to_rest(const scene *s)
 {
-    enum { UNIT = MIB / 16, SCOPES = 3, ROUNDS = 60 };
+    enum { UNIT = LARGE / 4, SCOPES = 3, ROUNDS = 60 };
     static const size_t mixes[][SCOPES][3] = {{{2, 15, 1}, {1, 7, 1}, {4, 8, 1}},
                                               {{7, 6, 1}, {7, 16, 1}, {8, 15, 1}},
-                                              {{2, 10, 13}, {5, 4, 16}, {2, 5, 15}}};
+                                              {{2, 10, 13}, {5, 4, 16}, {2, 5, 15}},
+                                              {{7, 1, 9}, {13, 3, 14}, {9, 1, 2}},
+                                              {{12, 1, 9}, {7, 1, 15}, {6, 5, 15}}};
     for (size_t m = 0; m < sizeof mixes / sizeof *mixes; m++) {
         tide_pool_statistics before = {0};
         expect_ok(tide_pool_empty(s->pool));
@@ -313,9 +318,9 @@ static void take_nested(tide_pool *pool, size_t n)
 static void take_two_and_nested(tide_pool *pool, void *state)
 {
     (void)state;
-    take(pool, TIDE_F32, MIB, 1);
-    take(pool, TIDE_F32, MIB, 1);
-    take_nested(pool, MIB);
+    take(pool, TIDE_F32, 2 * LARGE, 1);
+    take(pool, TIDE_F32, 2 * LARGE, 1);
+    take_nested(pool, 2 * LARGE);
 }
 
 static void sizes_that_come_back_in_each_round_are_kept(const scene *s)
