@@ -15,10 +15,8 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-enum {
-    MIB = 1 << 20,
-    LARGE = MIB / 8
-}; /* elements: of f32 half a MiB, of which slots are exchanged */
+/* So many floats are half a MiB, of which slots are exchanged. */
+enum { MIB = 1 << 20, LARGE = MIB / 8 };
 
 static tide_limit_statistics limit_stats(void)
 {
