@@ -2,8 +2,7 @@
 /* The figures of this process for Prometheus, for programs that have an HTTP endpoint of their own.
  *
  * In a component of its own, libtidepool-metrics.a (it reads documents by jansson): link
- * `-ltidepool-metrics -ltidepool -ljansson`. `tidepool metrics PID` prints the same from
- * outside. */
+ * `-ltidepool-metrics -ltidepool -ljansson`. `tidepool metrics PID` prints the same from outside. */
 #ifndef TIDEPOOL_METRICS_H
 #define TIDEPOOL_METRICS_H
 

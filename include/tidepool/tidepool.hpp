@@ -53,9 +53,6 @@ namespace tidepool
 class error : public std::bad_alloc
 {
   public:
-    error() noexcept : error(tide_error_status(), tide_error_message())
-    {
-    }
     error(tide_status status, const char *words) noexcept : status_(status)
     {
         std::strncpy(words_, words, sizeof words_ - 1);
@@ -74,7 +71,8 @@ class error : public std::bad_alloc
     tide_status status_;
 };
 
-[[noreturn]] TIDE_COLD inline void raise_error(const error &what = error())
+[[noreturn]] TIDE_COLD inline void raise_error(const error &what = {tide_error_status(),
+                                                                    tide_error_message()})
 {
 #ifdef __cpp_exceptions
     throw what;
@@ -177,10 +175,7 @@ TIDE_INLINE std::mdspan<T, std::dextents<size_t, sizeof...(N)>> acquire_md(tide_
 class pool
 {
   public:
-    pool() : pool(tide_pool_options())
-    {
-    }
-    explicit pool(const tide_pool_options &options) : pool_(tide_pool_create(&options))
+    explicit pool(const tide_pool_options &options = {}) : pool_(tide_pool_create(&options))
     {
         if (pool_ == nullptr)
             raise_error();
@@ -353,8 +348,9 @@ class buffer
 
 /* Memory for std::pmr containers, cut from arrays of a pool that grow geometrically, and given back
  * with the scope in which this object was made: so both it and the containers must be younger than the
- * scope, and than the last tide_pool_reset. What a container frees is used again only if it was the last that was cut. All new arrays
- * belong to that scope: one that is wanted while another is open inside it throws (TIDE_ERROR_STATE). */
+ * scope, and than the last tide_pool_reset. What a container frees is used again only if it was the last
+ * that was cut. All new arrays belong to that scope: one that is wanted while another is open inside it
+ * throws (TIDE_ERROR_STATE). */
 class resource : public std::pmr::memory_resource
 {
   public:
@@ -395,20 +391,18 @@ class resource : public std::pmr::memory_resource
             raise_error(error(TIDE_ERROR_STATE,
                               "tidepool::resource: an array is wanted inside of another scope "
                               "than the resource's, and would end with it"));
-        if (bytes > SIZE_MAX / 4 - align)
-            raise_error(
-                error(TIDE_ERROR_SIZE, "tidepool::resource: more bytes than there are addresses"));
-        const size_t least = bytes + (align > 64 ? align : 0); /* arrays begin at multiples of 64 */
-        while (next_bytes_ < least)
-            next_bytes_ *= 2;
-        void *data = tide_acquire_type(pool_, TIDE_U8, next_bytes_);
-        if (data == nullptr) /* there may be enough for this alone */
-            data = tide_acquire_type(pool_, TIDE_U8, next_bytes_ = least);
+        size_t least; /* arrays begin at multiples of 64 */
+        if (__builtin_add_overflow(bytes, align > 64 ? align : 0, &least))
+            least = SIZE_MAX;
+        size_t size = least > next_bytes_ ? least : next_bytes_;
+        void *data = tide_acquire_type(pool_, TIDE_U8, size);
+        if (data == nullptr && size > least) /* there may be enough for this alone */
+            data = tide_acquire_type(pool_, TIDE_U8, size = least);
         if (data == nullptr)
             raise_error();
         top_ = static_cast<char *>(data);
-        end_ = top_ + next_bytes_;
-        next_bytes_ *= 2;
+        end_ = top_ + size;
+        next_bytes_ = 2 * size;
         return top_;
     }
 

@@ -440,6 +440,39 @@ static void at_check_level_1_sanitizers_know_what_is_live(void **state)
 
 /* ---- seen ------------------------------------------------------------------------------------ */
 
+typedef struct memory_seen {
+    void *live, *cached;
+    size_t bytes;
+} memory_seen;
+
+static void see_memory(void *user, void *data, size_t bytes, bool live)
+{
+    memory_seen *seen = user;
+    void **where = live ? &seen->live : &seen->cached;
+    assert_null(*where);
+    *where = data;
+    seen->bytes += bytes;
+}
+
+static void all_memory_can_be_listed(void **state)
+{
+    (void)state;
+    memory_seen seen = {0};
+    tide_buffers *buffers = made(NULL);
+    tide_buffer kept = acquired(buffers, 1000), gone = acquired(buffers, 5000);
+    void *memory = tide_buffer_pointer(buffers, gone);
+    expect_ok(tide_buffer_release(buffers, gone));
+    expect_ok(tide_buffer_each(buffers, see_memory, &seen));
+    assert_ptr_equal(seen.live, tide_buffer_pointer(buffers, kept));
+    assert_ptr_equal(seen.cached, memory);
+    tide_buffers_statistics now = stats_of(buffers);
+    assert_int_equal(seen.bytes, now.bytes_live + now.bytes_cached);
+    assert_int_equal(tide_buffer_each(NULL, see_memory, &seen), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_buffer_each(buffers, NULL, NULL), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_buffer_release(buffers, kept));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 static void statistics_are_there_by_bucket_and_as_a_page(void **state)
 {
     (void)state;
@@ -552,6 +585,7 @@ int main(void)
         cmocka_unit_test(the_shared_instance_is_one_until_all_have_let_go),
         cmocka_unit_test(disabled_buffers_cache_nothing),
         cmocka_unit_test(at_check_level_1_sanitizers_know_what_is_live),
+        cmocka_unit_test(all_memory_can_be_listed),
         cmocka_unit_test(statistics_are_there_by_bucket_and_as_a_page),
         cmocka_unit_test(the_hook_hears_all_that_happens),
         cmocka_unit_test(a_trace_has_a_line_for_each_acquire_and_release),

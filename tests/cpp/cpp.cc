@@ -228,6 +228,24 @@ void a_resource_keeps_alignment_and_reuses_the_last(void **)
     assert_int_equal(reinterpret_cast<uintptr_t>(wides.data()) % 128, 0);
 }
 
+void a_resource_may_begin_with_nothing(void **)
+{
+    tidepool::pool pool;
+    tidepool::scope scope(pool);
+    tidepool::resource memory(pool, 0);
+    assert_non_null(memory.allocate(100, 1));
+    std::pmr::vector<int> numbers(100000, 7, &memory);
+    bool refused = false;
+    try {
+        (void)memory.allocate(SIZE_MAX, 4096);
+    } catch (const tidepool::error &error) {
+        refused = error.status() == TIDE_ERROR_SIZE;
+    }
+    assert_true(refused);
+    assert_non_null(memory.allocate(1 << 20, 64));
+    assert_int_equal(numbers[99999], 7);
+}
+
 size_t held(tide_pool *pool)
 {
     tide_pool_statistics stats;
@@ -395,6 +413,7 @@ int main()
         cmocka_unit_test(typed_scopes_rewind),
         cmocka_unit_test(containers_live_in_slots),
         cmocka_unit_test(a_resource_keeps_alignment_and_reuses_the_last),
+        cmocka_unit_test(a_resource_may_begin_with_nothing),
         cmocka_unit_test(a_resource_takes_no_more_than_it_must),
         cmocka_unit_test(a_resource_refuses_to_grow_in_another_scope),
         cmocka_unit_test(arrays_of_pairs_and_of_constants),

@@ -55,12 +55,9 @@
 #define TIDE_API_DATA __attribute__((visibility(TIDE_VISIBILITY)))
 /* Tells the linker's garbage collection to keep a variable that is reached through its section
  * only. Older compilers have no attribute for this. */
-#if defined(__has_attribute) && (!defined(__clang_major__) || __clang_major__ >= 13)
 #if __has_attribute(retain)
 #define TIDE_RETAIN retain
-#endif
-#endif
-#ifndef TIDE_RETAIN
+#else
 #define TIDE_RETAIN unused
 #endif
 
