@@ -174,6 +174,14 @@ int tide_background_create_thread(pthread_t *thread, void *(*run)(void *))
 
 /* ---- starting and stopping -------------------------------------------------------------- */
 
+/* Locked. Who finds it wanted already wakes nobody: the rest of one period then goes on. */
+static void background_want(void)
+{
+    if (!background.wanted)
+        pthread_cond_broadcast(&background_wake);
+    background.wanted = true;
+}
+
 /* Zero or an error number; ECANCELED: there is to be no thread in this process. */
 static int background_start(bool by_program)
 {
@@ -188,7 +196,7 @@ static int background_start(bool by_program)
         background.refused = false;
         background.ordered = true;
     }
-    background.wanted = true;
+    background_want();
     if (!background.running && !background.refused) {
         pthread_t thread; /* which nobody joins: it says when it has ended */
         error = tide_background_create_thread(&thread, background_run);
@@ -289,10 +297,9 @@ static void background_ask(bool now)
 {
     tide_lock_take(&background_lock);
     background.needed = true;
-    background.wanted |= now;
-    bool start = !background.running && !background.refused;
     if (now)
-        pthread_cond_broadcast(&background_wake);
+        background_want();
+    bool start = !background.running && !background.refused;
     tide_lock_let_go(&background_lock);
     if (start && tide_setting_get(TIDE_SETTING_background) != 0)
         (void)background_start(false);
@@ -300,7 +307,8 @@ static void background_ask(bool now)
 
 void tide_background_wanted(void)
 {
-    background_ask(true);
+    if (tide_setting_get(TIDE_SETTING_learn) != 0)
+        background_ask(true);
 }
 
 void tide_background_need(void)

@@ -88,6 +88,7 @@ typedef struct use {
     tide_trial *trial;
     timed_copy *plan; /* which makes it; NULL: it is none of a burst's       */
     timed_turn *turn; /* where it is added; NULL: it is not timed            */
+    bool last;        /* of its burst                                        */
 } use;
 
 static tide_trial *timed_trial_of(const tide_plan *plan)
@@ -111,7 +112,7 @@ static void timed_end_burst(tide_trial *trial, tide_site *site)
     tide_background_wanted();
 }
 
-static use timed_take(const tide_plan *plan, tide_site *site)
+static use timed_take(const tide_plan *plan)
 {
     use u = {.trial = timed_trial_of(plan)};
     uint64_t left = timed_left(u.trial);
@@ -120,8 +121,7 @@ static use timed_take(const tide_plan *plan, tide_site *site)
             return u;
     } while (!__atomic_compare_exchange_n(&u.trial->left, &left, left - 1, true, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
-    if (left == 1)
-        timed_end_burst(u.trial, site);
+    u.last = left == 1;
     uint32_t pair = (uint32_t)(left - 1) / PAIR_USES;
     bool first = (left - 1) / TURN % 2 != 0; /* they are counted down */
     uint16_t firsts = __atomic_load_n(&u.trial->first_is_candidate, __ATOMIC_RELAXED);
@@ -196,12 +196,14 @@ static void timed_leave(tide_scope *scope)
 
 static void timed_enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
-    use u = timed_take(plan, site);
+    use u = timed_take(plan);
     const tide_plan *by = timed_plan(&u);
     uint64_t started = timed_start(&u);
     __atomic_load_n(&by->enter, __ATOMIC_RELAXED)(scope, pool, by, site);
     timed_over(&u, started);
     timed_leave_by(&u, scope);
+    if (u.last) /* now: what it does is no part of what a use takes */
+        timed_end_burst(u.trial, site);
 }
 
 /* ---- times ------------------------------------------------------------------------------ */

@@ -8,7 +8,8 @@
  * prediction, and of guards.
  *
  * The sample is a pair of turns. Its gain is what a use took by the plan in force, less
- * `trial_margin` times what one took by the candidate. Means of gains are judged, so noise that lasts for some uses is in their error.
+ * `trial_margin` times what one took by the candidate. Means of gains are judged, so noise that
+ * lasts for some uses is in their error.
  *
  * A round opens the trial for a burst of uses (constant trial_burst). After it the next round
  * decides, if the mean gain is more than four standard errors from 0; else that round opens the

@@ -99,6 +99,18 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     expect_tasks(before);
 }
 
+static void no_thread_appears_while_nothing_is_learned(void **state)
+{
+    (void)state;
+    enum { WINDOW = 200 };
+    use u = use_of("background: not learned", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    set("background", 1);
+    use_times(&u, WINDOW - 1);
+    set("learn", 0);
+    use_times(&u, 2);
+    assert_false(tide_background_running());
+}
+
 static void a_stopped_thread_comes_back_only_when_called(void **state)
 {
     (void)state;
@@ -118,6 +130,37 @@ static void a_stopped_thread_comes_back_only_when_called(void **state)
         expect_tasks(before);
         expect_ok(tide_background_start());
     }
+    expect_ok(tide_background_stop());
+}
+
+static unsigned wakes; /* atomic: all broadcasts of the process */
+
+int __real_pthread_cond_broadcast(pthread_cond_t *condition);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
+{
+    __atomic_fetch_add(&wakes, 1, __ATOMIC_RELAXED);
+    return __real_pthread_cond_broadcast(condition);
+}
+
+/* Who wants it wakes it, unless it is wanted already. */
+static void a_thread_that_is_wanted_is_woken_once(void **state)
+{
+    (void)state;
+    use u = use_of("background: wanted", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    set("background_period", 1e5); /* no round comes but the first */
+    expect_ok(tide_site_declare(u.site, u.types, 1));
+    uint64_t rounds = learned().rounds;
+    expect_ok(tide_background_start());
+    for (unsigned i = 0; i < PATIENCE_MS && learned().rounds == rounds; i++)
+        usleep(1000);
+    unsigned before = __atomic_load_n(&wakes, __ATOMIC_RELAXED);
+    expect_ok(tide_background_start());
+    assert_int_equal(__atomic_load_n(&wakes, __ATOMIC_RELAXED), before + 1);
+    for (unsigned i = 0; i < 1000; i++)
+        expect_ok(tide_site_compile_now(u.site));
+    assert_int_equal(__atomic_load_n(&wakes, __ATOMIC_RELAXED), before + 1);
     expect_ok(tide_background_stop());
 }
 
@@ -473,10 +516,12 @@ int main(int argc, char **argv)
     self = argv[0];
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
+        LEARNING_TEST(no_thread_appears_while_nothing_is_learned),
         LEARNING_TEST(it_ends_when_nothing_happens_and_comes_back_by_itself),
         LEARNING_TEST(whoever_forks_is_alone),
         LEARNING_TEST(a_fork_ends_a_thread_that_others_start),
         LEARNING_TEST(a_stopped_thread_comes_back_only_when_called),
+        LEARNING_TEST(a_thread_that_is_wanted_is_woken_once),
         LEARNING_TEST(the_thread_trims_and_compacts_as_steps_do),
         LEARNING_TEST(a_child_keeps_its_plans_and_learns_nothing),
         LEARNING_TEST(programs_end_well_whatever_learning_does),

@@ -42,6 +42,8 @@ static uint64_t disturbance(void)
     return ns;
 }
 
+static bool looks_at_thread, thread_seen; /* while something is timed */
+
 static uint64_t clock_of_tests(const tide_plan *timed)
 {
     static _Thread_local uint64_t now;
@@ -49,6 +51,8 @@ static uint64_t clock_of_tests(const tide_plan *timed)
     if (timed == NULL)
         return now += CLOCK_NS;
     within = !within;
+    if (looks_at_thread)
+        thread_seen |= tide_background_running();
     if (!within)
         now += CLOCK_NS + disturbance() +
                __atomic_load_n(timed->tier == TIDE_TIER_COMPILED ? &candidate_ns : &control_ns,
@@ -113,6 +117,23 @@ static use tried(const char *purpose)
     return use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
 }
 
+static void a_burst_that_is_full_wants_nothing_while_nothing_is_learned(void **state)
+{
+    (void)state;
+    use u = tried("wants nothing");
+    open_trial(&u);
+    set("background", 1);
+    set("learn", 0);
+    use_times(&u, WARM_UP);
+    assert_false(tide_background_running());
+    set("background", 0);
+    set("learn", 1);
+    expect_ok(tide_step());
+    use_times(&u, BURST);
+    expect_ok(tide_step());
+    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
+}
+
 /* Else a trial is as slow as rounds that nobody wants. */
 static void a_burst_that_is_full_wants_the_next_round(void **state)
 {
@@ -122,8 +143,13 @@ static void a_burst_that_is_full_wants_the_next_round(void **state)
     set("background", 1);
     use_times(&u, WARM_UP - 1);
     assert_false(tide_background_running());
-    use_times(&u, 1);
+    tide_scope scope;
+    looks_at_thread = true;
+    tide_scope_enter(learning_pool, u.site, &scope);
+    looks_at_thread = false;
+    assert_false(thread_seen); /* a use is timed without that */
     assert_true(tide_background_running());
+    tide_scope_leave(&scope);
     until(&u, TIDE_TIER_COMPILED);
     expect_ok(tide_background_stop());
 }
@@ -430,6 +456,7 @@ static void trials_are_held_under_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_burst_that_is_full_wants_nothing_while_nothing_is_learned),
         TRIAL_TEST(a_burst_that_is_full_wants_the_next_round),
         TRIAL_TEST(what_is_faster_is_adopted),
         TRIAL_TEST(what_is_no_faster_is_given_up_and_tried_again_later),
