@@ -136,7 +136,7 @@ static void decide_ideal_dispatch(const tide_site_profile *seen, tide_choice *ou
     if (out->items.generic != NULL && best != 0 && !many && !others)
         return;
     out->what = TIDE_CHOICE_STAY;
-    out->reason = out->items.generic == NULL ? TIDE_REASON_no_method
+    out->reason = out->items.generic == NULL ? TIDE_REASON_several_functions
                   : many                     ? TIDE_REASON_megamorphic
                   : others                   ? TIDE_REASON_others
                   : count > 1                ? TIDE_REASON_megamorphic

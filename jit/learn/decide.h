@@ -33,8 +33,9 @@ bool tide_items_same(const tide_items *a, const tide_items *b);
 /* Can code be made for these? A scope's saves one type to TIDE_SCOPE_SAVED; a dispatch has none. */
 bool tide_items_fit(const tide_items *items);
 
-/* What a use costs on average under a plan of these items; without items, under the general plan
- * (of a scope: one that saves nothing beforehand). */
+/* What a use costs on average under a plan of these items; of a dispatch their function must be set,
+ * else they are a scope's. Without items: under the general plan (of a scope: one that saves nothing
+ * beforehand). */
 double tide_cost(const tide_site_profile *seen, const tide_items *items);
 
 typedef struct tide_choice {

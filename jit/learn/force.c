@@ -143,14 +143,16 @@ static bool force_published(const tide_learner *learner, uint32_t number)
            (learner->plans[number]->state != TIDE_CODE_ADOPTED || record->compiled != NULL);
 }
 
-/* A plan cannot be had. What was learned stays in force; but a declaration took that away. Each
- * round asks for what is declared: it is said once. */
+/* A plan cannot be had. What a scope's learned plan saves, it still saves; but a declaration took that
+ * plan away. And a dispatch's table may be of another function, so that each use misses it. Each round
+ * asks for what is declared: it is said once. */
 static void force_do_without(tide_learner *learner, uint64_t round, bool declared, tide_reason why)
 {
     if (declared && learner->reason == why)
         return;
     force_give_up(learner, why, "");
-    if (declared && learner->in_force != TIDE_NO_PLAN)
+    bool dispatch = learner->site->kind == TIDE_KIND_DISPATCH;
+    if ((declared || dispatch) && learner->in_force != TIDE_NO_PLAN)
         tide_force_change(learner, TIDE_NO_PLAN, round, why);
 }
 

@@ -212,12 +212,13 @@ static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
             settle();
     }
     assert_int_equal(tier_of(site), TIDE_TIER_FULL);
-    assert_non_null(strstr(reason_of(site), "no method of the types' own"));
+    assert_string_equal(reason_of(site), "its generic function has no method of the types' own");
     assert_int_equal(dispatch_once(site, of, TIDE_I32), 10);
     assert_int_equal(tide_generic_unmet(of), 0);
 }
 
-/* A plan is for one generic function. What was seen while there were several says nothing once there is one. */
+/* A plan is for one generic function. What was seen while there were several says nothing once there
+ * is one. */
 static void a_dispatch_of_several_functions_learns_when_there_is_one(void **state)
 {
     (void)state;
@@ -234,8 +235,28 @@ static void a_dispatch_of_several_functions_learns_when_there_is_one(void **stat
     settle();
     assert_true(info_of(one.site).samples != 0);
     assert_int_equal(tier_of(one.site), TIDE_TIER_FULL);
+    assert_string_equal(reason_of(one.site), "its generic function differs from use to use");
     until(&other, TIDE_TIER_TABLE);
     expect_types(one.site, 1, TIDE_I32);
+}
+
+/* A table of another function would make each use dearer than none. */
+static void a_dispatch_that_gets_no_plan_more_keeps_no_table_of_another_function(void **state)
+{
+    (void)state;
+    use one = use_of("kinds: plans full", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    use other = one;
+    other.generic = tide_generic_create("kinds: plans full, the second");
+    expect_ok(tide_generic_add(other.generic, TIDE_F64, add_one));
+    set("plans_max", 1);
+    until(&one, TIDE_TIER_TABLE);
+    until(&other, TIDE_TIER_FULL);
+    assert_non_null(strstr(reason_of(one.site), "as many plans as are remembered"));
+    uint64_t misses = misses_of(one.site);
+    use_times(&other, 100);
+    assert_int_equal(misses_of(one.site), misses);
+    until(&one, TIDE_TIER_TABLE); /* that of its function is still there */
+    expect_executed(&one, 100);
 }
 
 static void a_dispatch_without_a_method_says_so(void **state)
@@ -262,6 +283,7 @@ int main(void)
         LEARNING_TEST(a_method_that_was_replaced_is_the_one_called),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
         LEARNING_TEST(a_dispatch_of_several_functions_learns_when_there_is_one),
+        LEARNING_TEST(a_dispatch_that_gets_no_plan_more_keeps_no_table_of_another_function),
         LEARNING_TEST(a_dispatch_without_a_method_says_so),
     };
     return cmocka_run_group_tests_name("learning: kinds", tests, learning_make_pool,
