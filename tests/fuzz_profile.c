@@ -9,6 +9,7 @@
 #include <tidepool/profile.h>
 
 #include "profiler/files/text.h"
+#include "runtime/base/ring.h"
 
 static const char good[] = "tidepool profile 3\n"
                            "type 8 8 \"f64\"\n"
@@ -21,6 +22,10 @@ static const char good[] = "tidepool profile 3\n"
                            "scope 14 5 0 \"\" \"work.c\" \"step\"\n"
                            "uses 3 5 5 1\n"
                            "scope 0 5 0 \"named\" \"\" \"\"\n"
+                           "knob 32 \"tile\" \"work.c\"\n"
+                           "tuned 7 1 \"product\" \"work.c\"\n"
+                           "candidate 60 8812 31 1 \"8x8\"\n"
+                           "candidate 12 9900 80 0 \"4x4\"\n"
                            "end 3\n";
 
 static void need(bool holds)
@@ -76,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    tide_attach(); /* what reads the lines of tunables is of a room above */
     if (size < 4)
         return 0;
     size_t length = sizeof good - 1, at = (data[0] | (size_t)data[1] << 8) % (length + 1);

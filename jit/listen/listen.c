@@ -17,7 +17,7 @@
 #include "jit/events/event.h"
 #include "jit/learn/background.h"
 #include "jit/stager/locate.h"
-#include "profiler/files/loaded.h"
+#include "profiler/files/file.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"

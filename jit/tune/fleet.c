@@ -12,7 +12,7 @@
 
 #include "jit/learn/background.h"
 #include "jit/stager/locate.h"
-#include "profiler/files/loaded.h"
+#include "profiler/files/file.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/ring.h"
 

@@ -2,6 +2,8 @@
 /* Profiles in files. A file is taken whole or not at all; a new one is written beside the old one
  * and then renamed, so that no reader ever sees half of it. */
 #define _GNU_SOURCE
+#include "profiler/files/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

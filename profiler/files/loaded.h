@@ -19,10 +19,4 @@ tide_status tide_loaded_copy(tide_profile_set *to, const char *call);
  * which nothing was seen, as far as the set's limits leave room for it. Registry locked. */
 tide_status tide_loaded_collect(tide_profile_set *to, bool own, const char *call);
 
-/* tide_profile_read of a text that counts less than others: `weight` as in tide_profile_set_weigh. */
-tide_status tide_profile_read_weighed(const char *bytes, size_t length, bool merge, double weight);
-
-/* tide_profile_write without anything that was loaded: for who adds it to what was loaded. */
-tide_status tide_profile_write_own(FILE *out);
-
 #endif

@@ -82,7 +82,8 @@ uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *fac
                                const char *call);
 
 /* Adds a profile to what the set has of its key. Its types are those of `table`, which may be the set
- * itself, or of this process (NULL). TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
+ * itself, or of this process (NULL). TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT; the set is then fit to
+ * be destroyed only. */
 tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,
                                  const char *call);

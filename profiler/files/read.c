@@ -158,11 +158,8 @@ static bool read_line(reader *r)
         if (tide_tokens_starts(&r->tokens, lines[i].word))
             return r->tuned ? tide_tokens_bad(&r->tokens, "a scope after the first tunable")
                             : lines[i].read(r);
-    if (tide_profile_more.read != NULL) {
-        r->tuned = true;
-        return read_finish_site(r) && tide_profile_more.read(&r->set->more, &r->tokens);
-    }
-    return tide_tokens_bad(&r->tokens, "does not start with a word that is known");
+    r->tuned = true;
+    return read_finish_site(r) && tide_profile_more.read(&r->set->more, &r->tokens);
 }
 
 static bool read_lines(reader *r)

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "jit/tune/test_hooks.h"
-#include "profiler/files/loaded.h"
+#include "profiler/files/file.h"
 #include "tests/support.h"
 
 TIDE_VARIANTS(three, "three", "first", "second", "third");
