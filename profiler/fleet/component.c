@@ -52,13 +52,19 @@ static void component_set(bool *flag, bool value)
     pthread_mutex_unlock(&component_lock);
 }
 
-/* Said once: learning goes on without the store. */
-static void component_complain(const char *what)
+/* Said once. */
+static void component_complain(const char *what, const char *follows)
 {
     static bool said;
     if (!said)
-        fprintf(stderr, "tidepool: TIDEPOOL_FLEET: %s; this process learns by itself\n", what);
+        fprintf(stderr, "tidepool: TIDEPOOL_FLEET: %s%s\n", what, follows);
     said = true;
+}
+
+/* The store has not answered: learning goes on without it. */
+static void component_complain_of_store(const char *error)
+{
+    component_complain(error, "; this process learns by itself");
 }
 
 typedef struct component_refused {
@@ -86,9 +92,9 @@ static void component_pull(void)
         char told[FLEET_ERROR_MAX + 64];
         snprintf(told, sizeof told, "%d of its profiles are refused, the last for this: %s",
                  refused.count, refused.why);
-        component_complain(told);
+        component_complain(told, "");
     } else if (!good)
-        component_complain(error);
+        component_complain_of_store(error);
     component_set(&component_answers, good);
 }
 
@@ -116,7 +122,7 @@ static void component_push(char **told)
         fleet_push(&component_url, component_id, component_member, text, length, STORE_MS, error);
     component_set(&component_answers, good);
     if (!good)
-        component_complain(error);
+        component_complain_of_store(error);
     free(good ? *told : text);
     *told = good ? text : *told;
 }
