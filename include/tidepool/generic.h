@@ -57,8 +57,8 @@ TIDE_INLINE void tide_site_dispatch(tide_site *site, tide_generic *generic, tide
 TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
 
 /* TIDE_DISPATCH(generic, type, args): calls the method for the type, as a call site of its own. Use
- * a site with one generic function only: a table is of one, and any other goes the slower general
- * path. */
+ * a site with one generic function only: a table is of one. Any other costs more there than without
+ * a table, and a site that meets several gets none. */
 #define TIDE_DISPATCH(generic, type, ...) \
     tide_site_dispatch(TIDE_SITE(TIDE_KIND_DISPATCH, NULL), (generic), (type), (__VA_ARGS__))
 

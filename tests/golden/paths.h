@@ -14,7 +14,8 @@ typedef struct golden_path {
 extern const golden_path golden_paths[];
 extern const size_t golden_path_count;
 
-/* Pins the sites of the paths to their tiers, and makes the buffers and the dispatch. False: that cannot be done. */
+/* Pins the sites of the paths to their tiers, and makes the buffers and the dispatch. False: that
+ * cannot be done. */
 bool golden_begin(void);
 
 /* The buffers go. */

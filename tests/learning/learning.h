@@ -14,8 +14,9 @@
 
 enum { PATIENCE_MS = 120000 }; /* after which a test has failed; none waits for it */
 
-/* Every setting and constant as it is initially, but for: no background thread, no trials, runs of code
- * counted, code at once whether it pays or not; and rounds alone decide, on windows of 200 uses. */
+/* Every setting and constant as it is initially, but for: no background thread, no trials, code at
+ * once whether it pays or not, which counts its runs, as a program's does only by the setting; and
+ * rounds alone decide, on windows of 200 uses. */
 void settings_of_tests(void);
 void set(const char *name, double value);
 
@@ -73,8 +74,8 @@ void expect_types(const tide_site *site, uint32_t count, ...);
 /* The best tier of a kind: a dispatch has no code of its own. */
 tide_tier best_tier(tide_kind kind);
 
-/* Uses and steps in turn until the site runs a plan of that tier (TIDE_TIER_COMPILED: its best), no window is open, and nothing is
- * pending. Fails when it has not come to that after many windows. */
+/* Uses and steps in turn until the site runs a plan of that tier (TIDE_TIER_COMPILED: its best), no
+ * window is open, and nothing is pending. Fails when it has not come to that after many windows. */
 void until(const use *u, tide_tier tier);
 
 /* The same until it is settled, wherever: `windows` windows are taken. */
@@ -83,7 +84,7 @@ void learn_windows(const use *u, unsigned windows);
 /* Steps until nothing is pending. */
 void settle(void);
 
-/* Of so many uses each is executed by compiled code, none misses. */
+/* Of so many uses each is executed by compiled code (a scope's), none misses. */
 void expect_executed(const use *u, size_t times);
 
 #endif

@@ -28,13 +28,18 @@ static test_plan plans[SPECS][MIXES], general_plans[SPECS];
 
 /* ---- the sites ---- */
 
-/* All count, so that it shows where their code has run. */
+/* Code that counts shows where it has run. Code that ships does not count: half of these do. */
+static bool spec_counts(uint32_t spec)
+{
+    return spec % 2 == 0;
+}
+
 static void make_specs(void)
 {
-    specs[0] = spec_of("one", true, 3, 0);
-    specs[1] = spec_of("two", true, 3, 7, 0);
-    specs[2] = spec_of("three", true, 1, 3, 20, 0);
-    specs[3] = spec_of("four", true, 2, 3, 7, 16, 0);
+    specs[0] = spec_of("one", spec_counts(0), 3, 0);
+    specs[1] = spec_of("two", spec_counts(1), 3, 7, 0);
+    specs[2] = spec_of("three", spec_counts(2), 1, 3, 20, 0);
+    specs[3] = spec_of("four", spec_counts(3), 2, 3, 7, 16, 0);
 }
 
 /* Skipped scopes are what the programs are about. */
@@ -260,14 +265,14 @@ static uint64_t runs_of(uint32_t spec)
     return runs;
 }
 
-/* The programs have been where they should: each site has run compiled code often. */
+/* The programs have been where they should: each site that counts has run compiled code often. */
 static void test_plain_pools(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++)
         run(&(tide_pool_options){.name = "plain"}, seed);
     for (uint32_t s = 0; s < SPECS; s++)
-        if (runs_of(s) < 20)
+        if (spec_counts(s) ? runs_of(s) < 20 : runs_of(s) != 0)
             fail_msg("%s ran %llu times", specs[s].stem, (unsigned long long)runs_of(s));
 }
 
