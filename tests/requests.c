@@ -288,6 +288,22 @@ static void a_step_asks_for_what_the_settings_say(const scene *s)
     expect_ok(tide_tune_set("trim_after", 8));
 }
 
+static void a_step_takes_back_what_it_asked_for_and_nothing_else(const scene *s)
+{
+    leave_free_slots(s->pool);
+    size_t slots = slots_with_memory(s->pool, TIDE_F32);
+    set_auto(0, 1);
+    expect_ok(tide_step());
+    set_auto(0, 0);
+    expect_ok(tide_step());
+    form_run(s->form, s->pool, expect_inside, &(struct inside){slots, 0});
+    expect_ok(tide_pool_request(s->pool, TIDE_REQUEST_TRIM));
+    expect_ok(tide_step());
+    form_run(s->form, s->pool, expect_inside, &(struct inside){0, 1});
+    assert_true(is_open_and_asked_nothing(s->pool));
+    set_auto(0, 1);
+}
+
 /* ---- from other threads, and the same results ---- */
 
 struct asker {
@@ -324,6 +340,7 @@ static const form_case cases[] = {
     CASE_SLOTS(what_is_live_at_the_root_survives_every_request),
     CASE_SLOTS(recent_use_keeps_a_slot_and_one_compact_forgets_it),
     CASE_SLOTS(a_step_asks_for_what_the_settings_say),
+    CASE_SLOTS(a_step_takes_back_what_it_asked_for_and_nothing_else),
     CASE(a_request_of_another_thread_is_served_by_the_owner),
 };
 

@@ -25,7 +25,7 @@
 #define TIDE_REQUEST_TRIM_UNUSED (UINT32_C(1) << 30)
 #define TIDE_REQUEST_TRIM_WASTED (UINT32_C(1) << 29)
 
-/* A pass of what the library asks for by itself: asks for these. A pool whose owner has not served the
+/* A pass of what the library asks for by itself: asks for these; 0: takes back what it has asked for. A pool whose owner has not served the
  * last `trim_after` passes may be an idle thread's: then what it keeps is taken. Registry locked. */
 void tide_request_lately(tide_pool *pool, uint32_t requests);
 

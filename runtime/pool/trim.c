@@ -9,6 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/probe.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
 #include "runtime/pool/export.h"
@@ -120,20 +121,22 @@ tide_status tide_trim_admit(const tide_pool *pool, const char *call)
                      pool->core->name);
 }
 
-static bool trim_may(tide_pool *pool, const char *call)
+static bool trim_may(tide_pool *pool, tide_type type, const char *call)
 {
-    return tide_pool_use_or_report(pool, call) == TIDE_OK && tide_trim_admit(pool, call) == TIDE_OK;
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK || tide_trim_admit(pool, call) != TIDE_OK)
+        return false;
+    bool known = type == TIDE_ALL_TYPES || tide_type_facts_of(type) != NULL;
+    if (!known)
+        tide_type_refuse(type, call);
+    return known;
 }
 
-/* What `requests` say; 0: all that is free. */
-static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const char *call,
-                                       uint32_t requests)
+/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT; 0: all that is
+ * free goes. What was used in the last passes, of which the setting `trim_after` says how many, is the
+ * pool's working set, and stays. Owner only. */
+static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, uint32_t requests)
 {
     tide_trim_summary summary = {0};
-    if (type != TIDE_ALL_TYPES && tide_type_facts_of(type) == NULL) {
-        tide_type_refuse(type, call);
-        return summary;
-    }
     tide_pool_working(pool->core);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         tide_row *row = pool->core->rows.used[i];
@@ -156,7 +159,7 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
 
 void tide_pool_trim_slots(tide_pool *pool)
 {
-    (void)trim_each_row(pool, TIDE_ALL_TYPES, "tide_pool_trim", 0);
+    (void)trim_each_row(pool, TIDE_ALL_TYPES, 0);
 }
 
 tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
@@ -164,39 +167,29 @@ tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
     const char *call = "tide_pool_trim";
     if (type == TIDE_ALL_TYPES)
         tide_shells_trim();
-    return trim_may(pool, call) ? trim_each_row(pool, type, call, 0) : (tide_trim_summary){0};
-}
-
-/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What
- * was used in the last passes, of which the setting `trim_after` says how many, is the pool's
- * working set, and stays. Owner only. */
-static void trim_lately(tide_pool *pool, uint32_t requests)
-{
-    const char *call = "tide_pool_request";
-    tide_assert(requests != 0);
-    if (trim_may(pool, call))
-        (void)trim_each_row(pool, TIDE_ALL_TYPES, call, requests);
+    return trim_may(pool, type, call) ? trim_each_row(pool, type, 0) : (tide_trim_summary){0};
 }
 
 tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
 {
     const char *call = "tide_pool_compact";
-    return trim_may(pool, call) ? trim_each_row(pool, type, call, TIDE_REQUEST_COMPACT)
-                                : (tide_trim_summary){0};
+    return trim_may(pool, type, call) ? trim_each_row(pool, type, TIDE_REQUEST_COMPACT)
+                                      : (tide_trim_summary){0};
 }
 
 /* ---- asked for by others ------------------------------------------------------------------- */
 
-_Static_assert(((TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
-                (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
+enum { TRIM_LATELY = TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED };
+
+_Static_assert((TRIM_LATELY & (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
                "what the library asks for has bits of its own");
 
-/* Asks for these; 0: takes all back that was asked for. Any thread, the registry locked (or the pool may be
- * gone). */
-static void trim_ask(tide_pool *pool, uint32_t requests)
+/* Asks for these, any thread; 0: takes back those of `own` that were asked for. */
+static void trim_ask(tide_pool *pool, uint32_t requests, uint32_t own)
 {
+    tide_assert((requests & ~own) == 0);
     if (requests == 0) {
-        __atomic_store_n(&pool->core->requests.asked, 0, __ATOMIC_SEQ_CST);
+        __atomic_fetch_and(&pool->core->requests.asked, ~own, __ATOMIC_SEQ_CST);
         return;
     }
     __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
@@ -209,24 +202,26 @@ tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
     TIDE_FORWARD(tide_pool_of_ours(pool, call));
     if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
-    trim_ask(pool, requests);
+    trim_ask(pool, requests, UINT32_MAX);
     return TIDE_OK;
 }
 
 void tide_request_lately(tide_pool *pool, uint32_t requests)
 {
     tide_pool_requests *own = &pool->core->requests;
+    tide_assert(tide_registry_held());
     uint32_t waiting = requests & __atomic_load_n(&own->asked, __ATOMIC_RELAXED);
     own->unserved = (waiting & TIDE_REQUEST_TRIM_UNUSED) != 0 ? own->unserved + 1 : 0;
     bool due = own->unserved >= tide_setting_get(TIDE_SETTING_trim_after);
     if (due && tide_pool_is_own_and_idle(pool)) {
         /* its owner steps, and opens no scope in it */
-        trim_lately(pool, TIDE_REQUEST_TRIM_UNUSED);
+        tide_assert(pool->core->capture == NULL); /* it is of the host */
+        (void)trim_each_row(pool, TIDE_ALL_TYPES, TIDE_REQUEST_TRIM_UNUSED);
     } else if (due) {
         own->unserved = 0;
         tide_pool_press_idle(pool);
     }
-    trim_ask(pool, requests);
+    trim_ask(pool, requests, TRIM_LATELY);
 }
 
 /* A trim does all that a compact does, and more. */
@@ -239,7 +234,7 @@ static void request_serve_bits(tide_pool *pool, uint32_t requests)
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
     else
-        trim_lately(pool, requests);
+        (void)trim_each_row(pool, TIDE_ALL_TYPES, requests);
     pool->core->requests.served++;
 }
 
@@ -252,7 +247,7 @@ static void request_serve_at_root(tide_pool *pool)
     do {
         uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
         if (served != 0)
-            requests &= ~(TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED);
+            requests &= ~(uint32_t)TRIM_LATELY;
         if (requests != 0)
             request_serve_bits(pool, requests);
         served |= requests;

@@ -289,18 +289,19 @@ static void ask_from(struct machine *machine, struct asking *asking, bool other)
         oracle_pressed(&machine->oracle, MODEL_TYPES);
 }
 
-/* From this thread or another, directly or by the library's own rounds. What several rounds in a
- * row ask for at the root is served in between. */
+/* From this thread or another, directly or by the library's own rounds, which take back no more than they
+ * have asked for. What several rounds in a row ask for at the root is served in between. */
 static void request(struct machine *machine, const struct operation *op)
 {
     struct oracle *oracle = &machine->oracle;
     struct asking asking = {machine->pool, op->a % 4, op->b % 2 == 1, TIDE_OK};
     uint32_t requests = asking.step ? oracle_lately(asking.requests) : asking.requests;
+    uint32_t own = asking.step ? oracle_lately(UINT32_MAX) : UINT32_MAX;
     if (asking.step && oracle->level_count == 0 && oracle->requests != 0)
         oracle_serve(oracle); /* else a step may trim its own thread's pool by age, at once */
     for (unsigned more = asking.step ? op->c / 4 % 4 : 0;; more--) {
         ask_from(machine, &asking, op->c % 4 == 3);
-        oracle->requests = requests == 0 ? 0 : oracle->requests | requests;
+        oracle->requests = requests == 0 ? oracle->requests & ~own : oracle->requests | requests;
         if (more == 0 || oracle->level_count > 0)
             return;
         oracle_serve(oracle);
