@@ -110,6 +110,28 @@ static void the_smallest_free_slot_that_is_enough_goes_alone(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* It has 10 units, and beside them 14 are missing: of the others that of 20 is enough alone. */
+static void the_bytes_of_the_slot_that_is_replaced_count_once(void **state)
+{
+    (void)state;
+    enum { UNIT = MIB / 16 };
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 60 * UNIT});
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_U8, 10 * UNIT, 1);
+        take(pool, TIDE_BOOL, 8 * UNIT, 2);
+        take(pool, TIDE_I16, 10 * UNIT, 3);
+    }
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_U8, 46 * UNIT, 4);
+    }
+    CHECK_POOL(pool);
+    assert_int_equal(stats_of(pool).pressed, 2);
+    assert_int_equal(stats_of(pool).bytes_held, 54 * UNIT);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void what_is_live_stays_and_the_refusal_says_how_much_it_is(void **state)
 {
     (void)state;
@@ -536,6 +558,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(what_the_stepping_thread_does_not_use_goes_by_age),
     cmocka_unit_test(free_slots_make_room_below_the_limit),
     cmocka_unit_test(the_smallest_free_slot_that_is_enough_goes_alone),
+    cmocka_unit_test(the_bytes_of_the_slot_that_is_replaced_count_once),
     cmocka_unit_test(what_is_live_stays_and_the_refusal_says_how_much_it_is),
     cmocka_unit_test(given_memory_is_used_whole),
     cmocka_unit_test(the_slot_that_is_replaced_goes_first),

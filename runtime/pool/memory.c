@@ -165,12 +165,13 @@ static tide_status memory_make_own_room(tide_pool *pool, tide_row *row, tide_slo
     size_t room = memory_room_beside(core, record);
     if (wanted <= room)
         return TIDE_OK;
-    size_t stays = memory_live_bytes(core) - (slot < row->shelf->next ? record->bytes : 0);
+    bool live = slot < row->shelf->next;
+    size_t stays = memory_live_bytes(core) - (live ? record->bytes : 0);
     size_t most = core->memory.limit_bytes - stays;
     if (wanted > most)
         return memory_refuse_limit(pool, row, wanted, wanted - most, call);
-    while (wanted > room && tide_pool_press(pool, row, slot, wanted - room) != 0)
-        room = memory_room_beside(core, record);
+    (void)tide_pool_press(pool, row, slot, wanted - room + (live ? 0 : record->bytes));
+    room = memory_room_beside(core, record);
     return wanted <= room ? TIDE_OK : memory_refuse_limit(pool, row, wanted, wanted - room, call);
 }
 

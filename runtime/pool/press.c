@@ -14,12 +14,12 @@
 
 /* ---- one pool ------------------------------------------------------------------------------ */
 
-static size_t press_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
+static void press_slot(tide_pool *pool, tide_row *row, tide_slot *slot, tide_trim_summary *gone)
 {
-    size_t bytes = tide_slot_record_of(row, slot)->bytes;
     tide_assert(slot >= row->shelf->next && slot < row->slots + row->count && slot->data != NULL);
+    gone->bytes += tide_slot_record_of(row, slot)->bytes;
+    gone->slots++;
     tide_slot_hollow(pool, row, slot);
-    return bytes;
 }
 
 /* What there is to take of the row's free slot; 0: nothing. */
@@ -29,20 +29,27 @@ static size_t press_has(const tide_pool_core *core, const tide_row *row, const t
     return ours && slot->data != NULL ? tide_slot_record_of(row, slot)->bytes : 0;
 }
 
-/* The bytes of the smallest free slot that has so many; 0: none has. */
-static size_t press_find_enough(const tide_pool_core *core, size_t bytes)
+/* The smallest free slot that has so many bytes, of equal ones the last of the lowest type; NULL: none has. */
+static tide_slot *press_find_enough(const tide_pool_core *core, size_t bytes, tide_row **of)
 {
-    size_t least = 0;
+    tide_slot *found = NULL;
+    size_t least = SIZE_MAX;
+    tide_assert(bytes > 0);
+    if (bytes > tide_figure(&core->memory.bytes_held))
+        return NULL;
     uint32_t used = __atomic_load_n(&core->rows.used_count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < used; i++) {
-        const tide_row *row = core->rows.used[i];
-        for (const tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
+        tide_row *row = core->rows.used[i];
+        for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
             size_t has = press_has(core, row, slot);
-            if (has >= bytes && (least == 0 || has < least))
-                least = has;
+            if (has < bytes || has > least || (has == least && row->type > (*of)->type))
+                continue;
+            least = has;
+            found = slot;
+            *of = row;
         }
     }
-    return least;
+    return found;
 }
 
 /* The row in use of the lowest type above this one; NULL: none. (Which slots go must not depend on the
@@ -59,41 +66,39 @@ static tide_row *press_row_above(const tide_pool_core *core, tide_type type)
     return above;
 }
 
-/* One slot, where one is enough. Else type by type from the last positions on, which are used least. */
-static size_t press_free(tide_pool *pool, size_t bytes, size_t *slots)
+/* Type by type, from the last position on, until so many bytes are gone. */
+static void press_free(tide_pool *pool, size_t bytes, tide_trim_summary *gone)
 {
-    size_t gone = 0, enough = press_find_enough(pool->core, bytes);
     tide_row *row = press_row_above(pool->core, TIDE_NO_TYPE);
-    for (; row != NULL && gone < bytes; row = press_row_above(pool->core, row->type))
+    for (; row != NULL && gone->bytes < bytes; row = press_row_above(pool->core, row->type))
         for (tide_slot *slot = row->slots + row->count;
-             gone < bytes && slot-- > row->shelf->next;) {
-            size_t has = press_has(pool->core, row, slot);
-            if (has == 0 || (enough != 0 && has != enough))
-                continue;
-            gone += press_slot(pool, row, slot);
-            ++*slots;
-        }
-    return gone;
+             gone->bytes < bytes && slot-- > row->shelf->next;)
+            if (press_has(pool->core, row, slot) != 0)
+                press_slot(pool, row, slot, gone);
 }
 
 /* While a capture runs nothing goes: the graph may use what is free (tide_capture_end takes it). */
 size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t bytes)
 {
     tide_pool_core *core = pool->core;
-    size_t gone = 0, slots = 0;
+    tide_trim_summary gone = {0};
     if (core->capture != NULL)
         return 0;
-    if (slot != NULL && slot >= row->shelf->next && slot->data != NULL) {
-        gone = press_slot(pool, row, slot);
-        slots = 1;
+    if (slot != NULL && slot >= row->shelf->next && slot->data != NULL)
+        press_slot(pool, row, slot, &gone);
+    if (gone.bytes < bytes) {
+        tide_slot *enough = press_find_enough(core, bytes - gone.bytes, &row);
+        if (enough != NULL)
+            press_slot(pool, row, enough, &gone);
+        else
+            press_free(pool, bytes, &gone);
     }
-    if (gone < bytes)
-        gone += press_free(pool, bytes - gone, &slots);
-    if (slots != 0) {
-        tide_figure_add(&core->memory.pressed, slots);
-        TIDE_USDT(pool_trim, pool, (const char *)core->name, slots, gone, core->memory.bytes_held);
+    if (gone.slots != 0) {
+        tide_figure_add(&core->memory.pressed, gone.slots);
+        TIDE_USDT(pool_trim, pool, (const char *)core->name, gone.slots, gone.bytes,
+                  core->memory.bytes_held);
     }
-    return gone;
+    return gone.bytes;
 }
 
 /* ---- of idle threads ----------------------------------------------------------------------- */
