@@ -235,7 +235,8 @@ typedef struct visited {
     uint64_t last;
 } visited;
 
-/* Makes an instance in its first visits, and tries to destroy it at once. */
+/* Makes an instance in its first visits, and tries to destroy it at once. A share that is not the last may
+ * be given back. */
 static bool change_the_list(const tide_buffers_information *buffers, void *user)
 {
     visited *all = user;
@@ -248,13 +249,15 @@ static bool change_the_list(const tide_buffers_information *buffers, void *user)
     all->made[all->visits - 1] = made;
     all->refused += tide_buffers_destroy(made) == TIDE_ERROR_STATE;
     assert_non_null(strstr(tide_error_message(), "tide_buffers_each"));
+    assert_int_equal(tide_buffers_destroy(tide_buffers_shared(NULL, TIDE_BUFFER_HOST)), TIDE_OK);
     return true;
 }
 
-static void who_is_shown_buffers_may_make_some_and_destroys_none(void **state)
+static void who_is_shown_buffers_may_make_some_and_ends_none(void **state)
 {
     (void)state;
     tide_buffers *own[] = {tide_buffers_create(NULL, NULL), tide_buffers_create(NULL, NULL)};
+    tide_buffers *shared = tide_buffers_shared(NULL, TIDE_BUFFER_HOST);
     visited all = {0}, after = {0};
     assert_int_equal(tide_buffers_each(change_the_list, &all), TIDE_OK);
     assert_true(all.visits >= 2 && all.refused == 2);
@@ -265,6 +268,7 @@ static void who_is_shown_buffers_may_make_some_and_destroys_none(void **state)
     after.visits = 2; /* it only looks */
     assert_int_equal(tide_buffers_each(change_the_list, &after), TIDE_OK);
     assert_int_equal(after.visits, all.visits);
+    assert_int_equal(tide_buffers_destroy(shared), TIDE_OK);
 }
 
 /* ---- types ------------------------------------------------------------------------------- */
@@ -307,7 +311,7 @@ int main(void)
         cmocka_unit_test(a_pool_is_asked_by_its_id),
         cmocka_unit_test(pools_are_listed_while_their_owners_work),
         cmocka_unit_test(buffers_are_seen_as_their_statistics),
-        cmocka_unit_test(who_is_shown_buffers_may_make_some_and_destroys_none),
+        cmocka_unit_test(who_is_shown_buffers_may_make_some_and_ends_none),
         cmocka_unit_test(types_are_found_by_name),
         cmocka_unit_test(documents_that_cannot_be_written_are_refused),
     };

@@ -50,7 +50,7 @@ typedef struct tide_buffers_information {
 
 /* Calls `visit` for every instance of buffers, the youngest first, until it returns false. The statistics of
  * each are of one moment (tide_buffers_stats). The function may make instances, which are not visited.
- * It destroys none (TIDE_ERROR_STATE), and waits for nothing that another thread holds while it destroys
+ * It ends none (TIDE_ERROR_STATE), and waits for nothing that another thread holds while it destroys
  * one. TIDE_ERROR_ARGUMENT for a NULL function. Not from a hook of buffers. Any thread. */
 TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_information *buffers,
                                                      void *user),

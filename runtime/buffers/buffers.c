@@ -308,6 +308,7 @@ static tide_status buffers_check_unused(tide_buffers *buffers)
 {
     const char *call = "tide_buffers_destroy";
     tide_buffers_statistics now;
+    TIDE_FORWARD(tide_buffers_visit_admit(buffers, call));
     TIDE_FORWARD(tide_buffers_stats(buffers, &now, NULL, 0));
     if (buffers->users != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools draw from '%s'", buffers->users,
@@ -359,7 +360,6 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
         return TIDE_OK;
     TIDE_FORWARD(tide_buffers_of_ours(buffers, "tide_buffers_destroy"));
     TIDE_FORWARD(tide_registry_admit("tide_buffers_destroy")); /* it may have to wait for threads */
-    TIDE_FORWARD(tide_buffers_visit_admit(buffers, "tide_buffers_destroy"));
     bool last = false;
     tide_status status = buffers_let_go(buffers, &last);
     if (status == TIDE_ERROR_STATE && tide_deferred_settle(buffers->device, true))
