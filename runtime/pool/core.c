@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose a pool is, how a call of a foreign thread is refused; all pools, and the uses of sites that
- * they have counted. */
+/* Whose a pool is, how a call of a foreign thread is refused; all pools. */
 #include "runtime/pool/core.h"
 
 #include <stdarg.h>
@@ -16,55 +15,9 @@
 #include "runtime/check/report.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
+#include "runtime/pool/uses.h"
 
 int tide_checked_pools;
-
-/* ---- uses of sites ---------------------------------------------------------------------- */
-
-/* Guarded by the registry. */
-static struct {
-    bool taken[TIDE_SITES_COUNTED];
-    uint32_t last;                     /* the largest number that was ever taken */
-    uint64_t kept[TIDE_SITES_COUNTED]; /* of pools that have ended               */
-} core_counts;
-
-uint32_t tide_uses_take_number(void)
-{
-    uint32_t number = 1;
-    while (number <= core_counts.last && core_counts.taken[number])
-        number++;
-    if (number == TIDE_SITES_COUNTED)
-        return 0;
-    tide_assert(!core_counts.taken[number]);
-    core_counts.taken[number] = true;
-    core_counts.last = number > core_counts.last ? number : core_counts.last;
-    return number;
-}
-
-void tide_uses_give_number(uint32_t number)
-{
-    tide_assert(number <= core_counts.last && core_counts.taken[number] == (number != 0));
-    core_counts.taken[number] = false;
-}
-
-/* The owner stores with plain stores: as in runtime/inspect/stats.c the word is sampled. */
-__attribute__((no_sanitize("thread"))) static uint64_t core_sample_uses(const tide_pool *pool,
-                                                                        uint32_t number)
-{
-    return *(const volatile uint64_t *)&pool->uses[number];
-}
-
-/* The pool leaves the list of all pools: what it has counted is kept, and the pool counts anew. */
-static void core_keep_uses(tide_pool *pool)
-{
-    for (uint32_t number = 1; number <= core_counts.last; number++) {
-        uint64_t counted = core_sample_uses(pool, number);
-        if (counted == 0)
-            continue; /* so pages that were never written stay unwritten */
-        core_counts.kept[number] += counted;
-        pool->uses[number] = 0;
-    }
-}
 
 /* ---- the list of all pools -------------------------------------------------------------- */
 
@@ -90,7 +43,7 @@ void tide_pool_delist(tide_pool *pool)
 {
     tide_registry_lock();
     tide_assert(pool->core->list.number != 0 && *pool->core->list.link == pool);
-    core_keep_uses(pool);
+    tide_uses_keep(pool);
     *pool->core->list.link = pool->core->list.next;
     if (pool->core->list.next != NULL)
         pool->core->list.next->core->list.link = pool->core->list.link;
@@ -112,17 +65,6 @@ void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user)
     for (tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
         visit(pool, user);
     tide_registry_unlock();
-}
-
-/* ---- their uses, added up ----------------------------------------------------------------- */
-
-uint64_t tide_uses_sum(uint32_t number)
-{
-    tide_assert(number != 0 && number < TIDE_SITES_COUNTED && tide_registry_held());
-    uint64_t sum = core_counts.kept[number];
-    for (const tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
-        sum += core_sample_uses(pool, number);
-    return sum;
 }
 
 /* ---- ownership -------------------------------------------------------------------------- */

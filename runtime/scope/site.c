@@ -14,6 +14,7 @@
 #include "runtime/base/settings.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/core.h"
+#include "runtime/pool/uses.h"
 #include "runtime/scope/plan.h"
 
 /* In order of discovery. Guarded by the registry. */
