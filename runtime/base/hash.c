@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash of bytes: the sum of its words, each mixed with its position. */
+/* The hash of bytes: the sum of its words, each mixed with its position, so that exchanged
+ * words are noticed. */
 #include "runtime/base/hash.h"
 
 #include <string.h>

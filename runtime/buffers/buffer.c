@@ -151,9 +151,11 @@ tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t
     if (out == NULL && count > 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
     bool known = tide_buffer_want_own(buffers, bytes, call, &want);
-    for (; known && done < count; done += known) {
+    while (known && done < count) {
         out[done] = tide_buffer_acquire_wanted(buffers, &want, &hit);
         known = out[done].generation != 0;
+        if (known)
+            done++;
     }
     if (known)
         return TIDE_OK;

@@ -154,13 +154,6 @@ TIDE_INLINE bool release_quick(tide_buffers *buffers, tide_magazine *magazine, t
     return true;
 }
 
-/* The slow way of tide_buffer_release: it has no more to pass on than it was given. */
-static __attribute__((noinline)) tide_status release_slowly(tide_buffers *buffers,
-                                                            tide_buffer buffer)
-{
-    return release_any(buffers, buffer, "tide_buffer_release");
-}
-
 /* Into the thread's cell. False: nothing has changed. */
 TIDE_INLINE bool release_into_cell(tide_buffers *buffers, size_t named, uint64_t generation)
 {
@@ -176,7 +169,7 @@ tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
 {
     if (TIDE_LIKELY(release_into_cell(buffers, buffer.slot, buffer.generation)))
         return TIDE_OK;
-    return release_slowly(buffers, buffer);
+    return release_any(buffers, buffer, "tide_buffer_release");
 }
 
 static tide_status release_many(tide_buffers *buffers, const tide_buffer *handles, size_t count,

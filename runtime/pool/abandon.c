@@ -23,17 +23,12 @@ static uint32_t abandon_lower(const tide_abandonments *all, uint32_t kept)
 
 tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call)
 {
-    if (tide_tag_epoch(pool->tag) == ABANDON_LAST_EPOCH)
-        return tide_fail(TIDE_ERROR_LIMIT, call,
-                         "pool '%s' was rewound under open scopes %llu times, and no more than "
-                         "that can be told apart: end the scopes, or use another pool",
-                         pool->core->name,
-                         (unsigned long long)(ABANDON_LAST_EPOCH / (TIDE_TAG_DEPTH + 1)));
-    if (abandon_lower(&pool->core->abandoned, kept) == TIDE_ABANDON_MAX)
+    if (tide_tag_epoch(pool->tag) == ABANDON_LAST_EPOCH ||
+        abandon_lower(&pool->core->abandoned, kept) == TIDE_ABANDON_MAX)
         return tide_fail(
             TIDE_ERROR_LIMIT, call,
-            "pool '%s' was rewound under open scopes at %d levels, one inside the other",
-            pool->core->name, TIDE_ABANDON_MAX);
+            "pool '%s' was rewound under open scopes more often than can be told apart",
+            pool->core->name);
     return TIDE_OK;
 }
 

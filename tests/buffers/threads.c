@@ -100,13 +100,6 @@ static void instances_come_and_go_under_a_thread(void **state)
     }
 }
 
-/* ---- stale handles -------------------------------------------------------------------------- */
-
-static tide_buffer stale_handle; /* its parts are atomic; whoever wins it has released it */
-static bool stale_over;          /* atomic */
-
-/* Tries what it sees, each once: it is released at any moment. (Being refused takes a lock, which
- * would hide from ThreadSanitizer what is not ordered.) */
 /* Those beyond TIDE_MAGAZINE_WAYS do all in the depot; the next one has what an ended one had. */
 static void so_many_instances_have_caches_in_threads(void **state)
 {
@@ -131,6 +124,13 @@ static void so_many_instances_have_caches_in_threads(void **state)
         expect_ok(tide_buffers_destroy(all[i]));
 }
 
+/* ---- stale handles -------------------------------------------------------------------------- */
+
+static tide_buffer stale_handle; /* its parts are atomic; whoever wins it has released it */
+static bool stale_over;          /* atomic */
+
+/* Tries what it sees, each once: it is released at any moment. (Being refused takes a lock, which
+ * would hide from ThreadSanitizer what is not ordered.) */
 static void *use_stale_handles(void *buffers)
 {
     size_t won = 0;

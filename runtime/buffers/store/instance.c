@@ -8,13 +8,13 @@
 #include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 
-static tide_buffers
-    *instance_list;               /* the youngest first; guarded by the registry, as is the next */
-static uint64_t instance_numbers; /* the last number given out               */
+/* Guarded by the registry: all, the youngest first; the last number given out; those that have a way. */
+static tide_buffers *instance_list;
+static uint64_t instance_numbers;
 static tide_buffers *instance_ways[TIDE_MAGAZINE_WAYS];
 
-static _Thread_local unsigned
-    instance_visits; /* that the calling thread makes, one inside the other */
+/* That the calling thread makes, one inside the other. */
+static _Thread_local unsigned instance_visits;
 
 /* Copies of the library lie in different modules, so in different pages: no two copies give out the
  * same number, and a thread never takes another copy's instance for one that it knows. */
