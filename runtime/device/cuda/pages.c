@@ -10,7 +10,8 @@
  * for any stream, a captured one too, and may be unmapped.
  *
  * Under the lock units are claimed and let go of. Who has claimed them calls the driver for them, with
- * nothing locked. */
+ * nothing locked; what it holds meanwhile it may yet give back, so whoever is refused beside it gives
+ * back its own and tries again. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
@@ -40,6 +41,8 @@ typedef struct tide_cuda_pages {
     size_t count, bytes;                         /* of units; of each of them */
     size_t top;                                  /* from this unit on nothing was ever used */
     size_t mapped, mapped_peak, used, used_peak; /* units; used: by blocks */
+    size_t inside, gave, left; /* threads that map or unmap; how often one gave back, was done */
+    pthread_cond_t done;       /* one has left */
 } tide_cuda_pages;
 
 static size_t pages_units(const tide_cuda_pages *pages, size_t bytes)
@@ -134,16 +137,23 @@ static size_t pages_claim_unused(tide_cuda_pages *pages, size_t from, size_t kee
     return found ? at : NOWHERE;
 }
 
+/* A run that is claimed. */
+static tide_cu_result pages_unmap_run(tide_cuda_pages *pages, size_t at)
+{
+    const size_t run = pages->units[at].run;
+    const tide_cu_result result = tide_cu.cuMemUnmap(pages_address(pages, at), run * pages->bytes);
+    if (result == TIDE_CU_SUCCESS)
+        pages_set_mapped(pages, at, run, false);
+    return result;
+}
+
 /* Until no more than so many units are mapped and not in use. */
 static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep)
 {
     tide_cu_result result = TIDE_CU_SUCCESS;
     size_t at = 0;
     while (result == TIDE_CU_SUCCESS && (at = pages_claim_unused(pages, at, keep)) != NOWHERE) {
-        const size_t run = pages->units[at].run;
-        result = tide_cu.cuMemUnmap(pages_address(pages, at), run * pages->bytes);
-        if (result == TIDE_CU_SUCCESS)
-            pages_set_mapped(pages, at, run, false);
+        result = pages_unmap_run(pages, at);
         tide_lock_take(&pages->lock);
         pages_let_go(pages, at);
         tide_lock_let_go(&pages->lock);
@@ -172,6 +182,55 @@ static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
     return result;
 }
 
+/* What was mapped of such units for nothing. */
+static void pages_unmap_claimed(tide_cuda_pages *pages, size_t at, size_t count)
+{
+    const unit *units = pages->units;
+    for (size_t i = at; i < at + count; i++)
+        if (units[i].run != 0 && i + units[i].run <= at + count)
+            (void)pages_unmap_run(pages, i);
+}
+
+/* ---- threads beside each other --------------------------------------------------------------- */
+
+/* Returns how often memory was given back until now. */
+static size_t pages_enter(tide_cuda_pages *pages)
+{
+    tide_lock_take(&pages->lock);
+    pages->inside++;
+    const size_t gave = pages->gave;
+    tide_lock_let_go(&pages->lock);
+    return gave;
+}
+
+/* Locked. */
+static void pages_leave(tide_cuda_pages *pages)
+{
+    tide_assert(pages->inside > 0);
+    pages->inside--;
+    pages->gave++;
+    pages->left++;
+    (void)pthread_cond_broadcast(&pages->done);
+}
+
+/* Whoever was refused has given back its own. It tries again when one of the others inside is done, or at once if
+ * any gave back meanwhile: the last one inside tries alone, so what it is told is so. */
+static bool pages_try_again(tide_cuda_pages *pages, size_t *gave)
+{
+    tide_lock_take(&pages->lock);
+    const bool again = pages->inside > 1 || pages->gave != *gave;
+    if (pages->inside > 1) {
+        pages->gave++;
+        pages->inside--;
+        for (const size_t left = pages->left; pages->left == left;)
+            tide_lock_wait(&pages->lock, &pages->done);
+        pages->inside++;
+    }
+    *gave = pages->gave;
+    tide_lock_let_go(&pages->lock);
+    return again;
+}
+
 /* ---- where a request goes: locked ---------------------------------------------------------- */
 
 /* The first so many units in a row that are not in use; `mapped`: and have memory already. */
@@ -189,8 +248,17 @@ static size_t pages_find(const tide_cuda_pages *pages, size_t end, size_t count,
     return NOWHERE;
 }
 
+/* Of more than the device has nothing is mapped in vain. */
+static bool pages_has(const tide_cuda_pages *pages, size_t count)
+{
+    const size_t all = pages->count / RANGE_TIMES;
+    return pages->used <= all && count <= all - pages->used;
+}
+
 static size_t pages_search(const tide_cuda_pages *pages, size_t count)
 {
+    if (!pages_has(pages, count))
+        return NOWHERE;
     const size_t at = pages_find(pages, pages->top, count, true);
     return at != NOWHERE ? at : pages_find(pages, pages->count, count, false);
 }
@@ -223,16 +291,21 @@ static tide_status pages_status(tide_device *device, const char *entry, tide_cu_
 static tide_cu_result pages_use(const tide_cuda *cuda, size_t at, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
-    const tide_cu_result result = pages_map(cuda, at, count);
+    size_t gave = pages_enter(pages);
+    tide_cu_result result;
+    do {
+        result = pages_map(cuda, at, count);
+        if (result != TIDE_CU_SUCCESS)
+            pages_unmap_claimed(pages, at, count);
+    } while (result == TIDE_CU_OUT_OF_MEMORY && pages_try_again(pages, &gave));
     tide_lock_take(&pages->lock);
     if (result == TIDE_CU_SUCCESS)
         pages->used += count;
     else
         pages_let_go(pages, at);
     pages->used_peak = pages->used > pages->used_peak ? pages->used : pages->used_peak;
+    pages_leave(pages);
     tide_lock_let_go(&pages->lock);
-    if (result != TIDE_CU_SUCCESS)
-        (void)pages_unmap_unused(pages, 0);
     return result;
 }
 
@@ -292,7 +365,8 @@ static bool pages_claim_behind(tide_cuda_pages *pages, const unit *first, size_t
 {
     const size_t end = (size_t)(first - pages->units) + first->count;
     tide_lock_take(&pages->lock);
-    const bool found = more <= pages->count - end && pages_is_unused(pages, end, more);
+    const bool found =
+        pages_has(pages, more) && more <= pages->count - end && pages_is_unused(pages, end, more);
     if (found)
         pages_set_used(pages, end, more, true);
     tide_lock_let_go(&pages->lock);
@@ -338,7 +412,12 @@ tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
     if (pages == NULL)
         return TIDE_OK;
     tide_deferred_settle_of(device, pages_go);
-    return pages_status(device, "cuMemUnmap", pages_unmap_unused(pages, keep / pages->bytes));
+    (void)pages_enter(pages);
+    const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
+    tide_lock_take(&pages->lock);
+    pages_leave(pages);
+    tide_lock_let_go(&pages->lock);
+    return pages_status(device, "cuMemUnmap", result);
 }
 
 static size_t pages_most(size_t one, size_t other)
@@ -387,6 +466,7 @@ static void pages_forget(tide_cuda_pages *pages)
     if (pages->units != NULL)
         tide_os_unreserve(pages->units, pages->count * sizeof *pages->units);
     tide_lock_destroy(&pages->lock);
+    (void)pthread_cond_destroy(&pages->done);
     tide_os_free(pages);
 }
 
@@ -401,7 +481,8 @@ tide_status tide_cuda_pages_begin(tide_device *device)
     if (pages == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_device_open", "no memory for device %s",
                          device->name);
-    *pages = (tide_cuda_pages){.lock = TIDE_LOCK(TIDE_FORK_MEMORY)};
+    *pages =
+        (tide_cuda_pages){.lock = TIDE_LOCK(TIDE_FORK_MEMORY), .done = PTHREAD_COND_INITIALIZER};
     tide_status status = pages_reserve(device, pages);
     if (status == TIDE_OK)
         cuda->pages = pages;

@@ -209,6 +209,23 @@ static void a_request_that_is_refused_holds_nothing(void **unused)
     bench_end(&b);
 }
 
+/* Nothing is tried, and what is free stays. */
+static void more_than_the_device_has_is_refused_at_once(void **unused)
+{
+    (void)unused;
+    bench b = start(13);
+    uint8_t *x = take(&b, 2 * LEAST), *y = take(&b, 2 * LEAST);
+    give(&b, y);
+    fake_synchronise_all();
+    fake_count_anew();
+    assert_null(take(&b, b.device->bytes - LEAST));
+    expect_status(b.device->methods->extend(b.device, x, b.device->bytes + 1), TIDE_ERROR_MEMORY);
+    assert_int_equal(fake_calls("cuMemCreate"), 0);
+    assert_int_equal(fake_live_bytes(), 4 * LEAST);
+    give(&b, x);
+    bench_end(&b);
+}
+
 /* The pool's, too: of 80 MiB it keeps 60. */
 static void what_the_pool_keeps_goes_back_before_pages_are_refused(void **unused)
 {
@@ -279,6 +296,74 @@ static void nobody_waits_for_another_threads_call_of_the_driver(void **unused)
     give(&b, y);
     give(&b, got);
     give(&b, behind);
+    bench_end(&b);
+}
+
+static void *trim_all(void *of)
+{
+    const bench *b = of;
+    expect_ok(tide_device_memory_trim(b->device, 0));
+    return NULL;
+}
+
+/* It waits for that thread: of what the device has nothing is had meanwhile. */
+static void nobody_is_refused_what_another_thread_gives_back(void **unused)
+{
+    (void)unused;
+    bench b = start(14);
+    pthread_t trims, takes;
+    void *got = NULL;
+    fake_limit(4 * LEAST);
+    give(&b, take(&b, 4 * LEAST));
+    fake_synchronise_all();
+    fake_hold_up("cuMemUnmap");
+    assert_int_equal(pthread_create(&trims, NULL, trim_all, &b), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    fake_count_anew();
+    assert_int_equal(pthread_create(&takes, NULL, take_new, &b), 0);
+    while (fake_calls("cuMemCreate") == 0)
+        sched_yield();
+    while (fake_held_up() == 1 && fake_calls("cuMemCreate") < 2)
+        sched_yield();
+    fake_hold_up(NULL);
+    pthread_join(trims, NULL);
+    pthread_join(takes, &got);
+    assert_non_null(got);
+    assert_int_equal(fake_live_bytes(), 4 * LEAST);
+    give(&b, got);
+    bench_end(&b);
+}
+
+static void *take_and_give(void *of)
+{
+    const bench *b = of;
+    unsigned served = 0;
+    for (int i = 0; i < 20; i++) {
+        void *data = take(b, 3 * LEAST);
+        served += data != NULL;
+        if (data != NULL)
+            give(b, data);
+    }
+    return (void *)(uintptr_t)served;
+}
+
+/* Several ask for more than there is, and give back what they got of it; each ends. */
+static void threads_that_are_refused_beside_each_other_end(void **unused)
+{
+    (void)unused;
+    enum { THREADS = 3 };
+    bench b = start(15);
+    pthread_t threads[THREADS];
+    fake_limit(2 * LEAST);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &b), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *served = &b;
+        pthread_join(threads[i], &served);
+        assert_null(served);
+    }
+    assert_int_equal(fake_live_bytes(), 0);
     bench_end(&b);
 }
 
@@ -393,9 +478,12 @@ int main(void)
         cmocka_unit_test(a_trim_unmaps_what_is_free_in_the_middle),
         cmocka_unit_test(what_is_free_can_be_had_in_one_piece),
         cmocka_unit_test(a_request_that_is_refused_holds_nothing),
+        cmocka_unit_test(more_than_the_device_has_is_refused_at_once),
         cmocka_unit_test(what_the_pool_keeps_goes_back_before_pages_are_refused),
         cmocka_unit_test(units_are_mapped_and_unmapped_several_at_once),
         cmocka_unit_test(nobody_waits_for_another_threads_call_of_the_driver),
+        cmocka_unit_test(nobody_is_refused_what_another_thread_gives_back),
+        cmocka_unit_test(threads_that_are_refused_beside_each_other_end),
         cmocka_unit_test(what_is_free_goes_back_before_the_driver_refuses),
         cmocka_unit_test(a_live_array_grows_where_it_is),
         cmocka_unit_test(an_array_that_cannot_grow_is_copied),
