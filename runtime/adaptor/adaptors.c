@@ -70,15 +70,24 @@ static void *adaptor_acquire(tide_buffers *buffers, size_t size, void *stream)
     return buffer.generation != 0 ? tide_buffer_pointer(buffers, buffer) : NULL;
 }
 
+/* Graphs that were dropped under a capture may have memory still. */
+static TIDE_COLD void *adaptor_acquire_again(tide_adaptor *of, size_t size, void *stream)
+{
+    return tide_graph_sweep(of) ? adaptor_acquire(adaptor_buffers(of), size, stream) : NULL;
+}
+
 static void *adaptor_malloc(size_t size, int device, void *stream, const char *call)
 {
     tide_adaptor *of = size != 0 ? adaptor_ready(device, call) : NULL;
     if (of == NULL)
         return NULL;
     tide_graph_pool *pool = tide_graph_pool_for(of, stream);
-    if (TIDE_LIKELY(pool == NULL))
-        return adaptor_acquire(adaptor_buffers(of), size, stream);
-    void *data = adaptor_acquire(pool->buffers, size, stream);
+    void *data = NULL;
+    if (TIDE_LIKELY(pool == NULL)) {
+        data = adaptor_acquire(adaptor_buffers(of), size, stream);
+        return TIDE_LIKELY(data != NULL) ? data : adaptor_acquire_again(of, size, stream);
+    }
+    data = adaptor_acquire(pool->buffers, size, stream);
     tide_graph_pool_let_go(of, pool);
     return data;
 }

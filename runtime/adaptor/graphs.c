@@ -7,6 +7,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/device/device.h"
+#include "runtime/device/gate.h"
 
 /* A capture that is under way, and after it until nobody asks it any more. */
 typedef struct tide_graph_begun {
@@ -24,6 +25,7 @@ typedef struct tide_graph_recorded {
 } graph_recorded;
 
 static tide_lock graph_lock = TIDE_LOCK(TIDE_FORK_GRAPHS); /* of the lists of all devices */
+static pthread_cond_t graph_swept = PTHREAD_COND_INITIALIZER;
 
 static void graph_take_lock(void)
 {
@@ -55,28 +57,39 @@ static bool graph_may_wait(const tide_adaptor *of)
     return of->begun == NULL && __atomic_load_n(&of->device->graphs, __ATOMIC_RELAXED) == 0;
 }
 
-/* Takes a pool out of the list that nobody uses and of which nothing is live; NULL: there is none, or
- * nobody may wait now. */
-static tide_graph_pool *graph_take_unused(tide_adaptor *of)
+/* Takes all out of the list that nobody uses and of which nothing is live; NULL: there are none, or nobody
+ * may wait now. Until graph_end_sweep no capture begins. */
+static tide_graph_pool *graph_begin_sweep(tide_adaptor *of)
 {
+    tide_graph_pool *unused = NULL;
     graph_take_lock();
-    tide_graph_pool **link = &of->pools, *pool = NULL;
-    while (*link != NULL &&
-           ((*link)->uses != 0 || (*link)->held != 0 || graph_is_live((*link)->buffers)))
-        link = &(*link)->next;
-    if (*link != NULL && graph_may_wait(of)) {
-        pool = *link;
+    for (tide_graph_pool **link = &of->pools, *pool;
+         graph_may_wait(of) && (pool = *link) != NULL;) {
+        if (pool->uses != 0 || pool->held != 0 || graph_is_live(pool->buffers)) {
+            link = &pool->next;
+            continue;
+        }
         *link = pool->next;
+        pool->next = unused;
+        unused = pool;
     }
+    of->sweeps += unused != NULL;
     tide_lock_let_go(&graph_lock);
-    return pool;
+    return unused;
 }
 
-static void graph_put_back(tide_adaptor *of, tide_graph_pool *pool)
+/* These go back into the list. */
+static void graph_end_sweep(tide_adaptor *of, tide_graph_pool *kept)
 {
     graph_take_lock();
-    pool->next = of->pools;
-    of->pools = pool;
+    for (tide_graph_pool *pool; (pool = kept) != NULL;) {
+        kept = pool->next;
+        pool->next = of->pools;
+        of->pools = pool;
+    }
+    tide_assert(of->sweeps > 0);
+    of->sweeps--;
+    (void)pthread_cond_broadcast(&graph_swept);
     tide_lock_let_go(&graph_lock);
 }
 
@@ -86,20 +99,19 @@ static bool graph_wait(tide_device *device)
            tide_device_lost(device);
 }
 
-/* Ends the pools that were released and have nothing live. What cannot be waited for stays, for the next
- * sweep. */
-static void graph_sweep(tide_adaptor *of)
+bool tide_graph_sweep(tide_adaptor *of)
 {
-    bool waited = false;
-    for (tide_graph_pool *pool; (pool = graph_take_unused(of)) != NULL;) {
-        waited = waited || graph_wait(of->device);
-        if (!waited) {
-            graph_put_back(of, pool);
-            return;
-        }
+    tide_graph_pool *unused = graph_begin_sweep(of);
+    if (unused == NULL)
+        return false;
+    const bool waited = graph_wait(of->device);
+    graph_end_sweep(of, waited ? NULL : unused);
+    for (tide_graph_pool *pool; waited && (pool = unused) != NULL;) {
+        unused = pool->next;
         (void)tide_buffers_destroy(pool->buffers);
         tide_os_free(pool);
     }
+    return waited;
 }
 
 static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id)
@@ -117,10 +129,13 @@ static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id)
 
 /* ---- captures ----------------------------------------------------------------------------------- */
 
-/* Into the list, with the pool of that name or, if there is none, with the one made. */
+/* Into the list, with the pool of that name or, if there is none, with the one made. A sweep that waits for
+ * the device would end the capture, so it is over first; in a forked child it never is. */
 static void graph_enlist(tide_adaptor *of, graph_begun *begun, tide_graph_pool **made)
 {
     graph_take_lock();
+    while (of->sweeps != 0 && !tide_driver_forked(TIDE_DRIVER_CUDA))
+        tide_lock_wait(&graph_lock, &graph_swept);
     begun->pool = graph_find(of, (*made)->id);
     if (begun->pool == NULL) {
         begun->pool = *made;
@@ -167,7 +182,7 @@ static void graph_let_go(tide_adaptor *of, graph_begun *begun)
     if (begun->capture.end != NULL)
         begun->capture.end(begun->capture.user);
     tide_os_free(begun);
-    graph_sweep(of);
+    (void)tide_graph_sweep(of);
 }
 
 void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
@@ -196,7 +211,7 @@ void tide_graph_pool_release(tide_adaptor *of, tide_torch_pool id)
         pool->uses--;
     tide_lock_let_go(&graph_lock);
     if (pool != NULL)
-        graph_sweep(of);
+        (void)tide_graph_sweep(of);
 }
 
 /* The first, or the next behind one, had; NULL: there is none. Behind one that has ended meanwhile all
@@ -253,7 +268,7 @@ void tide_graph_pool_let_go(tide_adaptor *of, tide_graph_pool *pool)
     bool unused = --pool->held == 0 && pool->uses == 0;
     tide_lock_let_go(&graph_lock);
     if (unused)
-        graph_sweep(of);
+        (void)tide_graph_sweep(of);
 }
 
 /* ---- recorded streams ---------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ typedef struct tide_adaptor {
     tide_graph_pool *pools;               /* a list                             */
     struct tide_graph_begun *begun;       /* atomic: captures under way, a list */
     struct tide_graph_recorded *recorded; /* atomic: a list                    */
+    uint32_t sweeps;                      /* threads that end pools now         */
 } tide_adaptor;
 
 tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
@@ -47,6 +48,10 @@ static inline tide_graph_pool *tide_graph_pool_for(tide_adaptor *of, void *strea
 /* Whose memory this is, held; NULL: no graph's. */
 tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data);
 void tide_graph_pool_let_go(tide_adaptor *of, tide_graph_pool *pool);
+
+/* Ends the pools that were released and have nothing live. What cannot be waited for stays, for the next
+ * sweep. True: there were such. */
+bool tide_graph_sweep(tide_adaptor *of);
 
 /* The memory is used on that stream, too, until it is freed. */
 tide_status tide_graph_record(tide_adaptor *of, void *data, void *stream, const char *call);

@@ -2,6 +2,7 @@
 /* Device memory for others and for threads: the functions that PyTorch and CuPy call, and a
  * thread's own pools of a device. */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -246,6 +247,131 @@ static void a_dropped_graph_ends_no_capture_of_a_pool(void **unused)
     expect_ok(tide_device_close(device));
 }
 
+/* Where it stayed, and no pool ends later. */
+static void a_dropped_graphs_memory_goes_back_before_memory_is_refused(void **unused)
+{
+    (void)unused;
+    enum { MIB = 1 << 20 };
+    void *stream = fake_stream_create(0), *graph = NULL;
+    tide_device *device = tide_device_open("cuda:0");
+    tide_pool *own = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
+    const tide_torch_capture capture = {takes, NULL, NULL};
+    captured = stream;
+    expect_ok(tide_torch_pool_begin(0, (tide_torch_pool){6, 1}, &capture));
+    tide_torch_free(tide_torch_malloc(6 * MIB, 0, stream), 0, 0, stream);
+    tide_torch_pool_end(0, (tide_torch_pool){6, 1});
+    captured = NULL;
+    expect_ok(tide_capture_begin(own));
+    fake_capture_begin_mode(stream, FAKE_RELAXED);
+    tide_torch_pool_release(0, (tide_torch_pool){6, 1});
+    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    expect_ok(tide_capture_drop(tide_capture_end(own), stream));
+    fake_graph_destroy(graph);
+    fake_synchronise_all();
+    assert_int_equal(pools_of_graphs(), 1);
+    fake_limit(fake_live_bytes() + 2 * MIB);
+    void *x = tide_torch_malloc(6 * MIB, 0, NULL);
+    assert_non_null(x);
+    assert_int_equal(pools_of_graphs(), 0);
+    tide_torch_free(x, 0, 0, NULL);
+    fake_limit(SIZE_MAX);
+    expect_ok(tide_pool_destroy(own));
+    expect_ok(tide_device_close(device));
+}
+
+static void *release(void *pool)
+{
+    tide_torch_pool_release(0, *(tide_torch_pool *)pool);
+    return NULL;
+}
+
+static pthread_t sweeper;
+
+static void let_the_sweep_go_on(void *unused)
+{
+    (void)unused;
+    fake_hold_up(NULL);
+    pthread_join(sweeper, NULL);
+}
+
+/* One sweep has waited and ends a pool; meanwhile a graph is launched and dropped under a capture. When that
+ * is over, the first sweep goes on before the next one begins. */
+static void a_wait_is_not_for_pools_that_are_dropped_after_it(void **unused)
+{
+    (void)unused;
+    static tide_torch_pool first = {8, 1};
+    const tide_torch_pool second = {8, 2}, third = {8, 3};
+    const tide_torch_capture one = {takes, NULL, NULL}, last = {takes, let_the_sweep_go_on, NULL};
+    void *stream = fake_stream_create(0), *launches = fake_stream_create(0), *out = NULL;
+    captured = stream;
+    expect_ok(tide_torch_pool_begin(0, first, &one));
+    tide_torch_free(tide_torch_malloc(BYTES, 0, stream), BYTES, 0, stream);
+    tide_torch_pool_end(0, first);
+    captured = NULL;
+    tide_torch_told();
+    void *graph = capture_a_graph(stream, second, 1, &out);
+    tide_torch_free(out, BYTES, 0, stream);
+    fake_synchronise_all();
+    fake_hold_up("cuMemFreeAsync");
+    assert_int_equal(pthread_create(&sweeper, NULL, release, &first), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    expect_ok(tide_torch_pool_begin(0, third, &last));
+    fake_graph_launch(graph, launches);
+    fake_graph_destroy(graph);
+    tide_torch_pool_release(0, second);
+    tide_torch_pool_end(0, third);
+    assert_int_equal(pools_of_graphs(), 1); /* the third */
+    tide_torch_pool_release(0, third);
+    fake_synchronise_all();
+    expect_order();
+}
+
+static int ended_by_the_wait = -1; /* what the end of the capture said */
+
+static void *capture_again(void *pool)
+{
+    void *stream = fake_stream_create(0), *graph = NULL;
+    const tide_torch_capture capture = {takes, NULL, NULL};
+    expect_ok(tide_torch_pool_begin(0, *(tide_torch_pool *)pool, &capture));
+    fake_capture_begin(stream);
+    fake_hold_up(NULL);
+    sched_yield();
+    while (fake_held_up() != 0)
+        sched_yield();
+    ended_by_the_wait = fake_capture_end(stream, &graph);
+    tide_torch_pool_end(0, *(tide_torch_pool *)pool);
+    return NULL;
+}
+
+/* Nor is there a second pool of the name, where the wait fails. */
+static void a_capture_begins_when_a_sweep_is_over(void **unused)
+{
+    (void)unused;
+    static tide_torch_pool pool = {7, 1};
+    for (int fails = 0; fails < 2; fails++) {
+        pthread_t releases, captures;
+        begin_and_end(pool);
+        if (fails)
+            fake_fail("cuCtxSynchronize", 1, 999, false);
+        fake_hold_up("cuCtxSynchronize");
+        assert_int_equal(pthread_create(&releases, NULL, release, &pool), 0);
+        while (fake_held_up() == 0)
+            sched_yield();
+        assert_int_equal(pthread_create(&captures, NULL, capture_again, &pool), 0);
+        for (int i = 0; i < 1000; i++)
+            sched_yield();
+        fake_hold_up(NULL);
+        pthread_join(releases, NULL);
+        pthread_join(captures, NULL);
+        fake_fail("cuCtxSynchronize", 0, 0, false);
+        assert_int_equal(ended_by_the_wait, 0);
+        assert_int_equal(pools_of_graphs(), 1);
+        tide_torch_pool_release(0, pool);
+        assert_int_equal(pools_of_graphs(), 0);
+    }
+}
+
 static void what_cannot_be_waited_for_stays(void **unused)
 {
     (void)unused;
@@ -418,6 +544,9 @@ int main(void)
         cmocka_unit_test(a_pair_of_cached_memory_calls_no_driver),
         cmocka_unit_test(a_graphs_memory_stays_its_pools_until_that_is_released),
         cmocka_unit_test(a_dropped_graph_ends_no_capture_of_a_pool),
+        cmocka_unit_test(a_dropped_graphs_memory_goes_back_before_memory_is_refused),
+        cmocka_unit_test(a_wait_is_not_for_pools_that_are_dropped_after_it),
+        cmocka_unit_test(a_capture_begins_when_a_sweep_is_over),
         cmocka_unit_test(what_cannot_be_waited_for_stays),
         cmocka_unit_test(pytorch_is_asked_with_nothing_locked),
         cmocka_unit_test(a_child_finds_the_lists_of_graphs_whole),
