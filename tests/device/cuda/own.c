@@ -340,6 +340,8 @@ static void *capture_again(void *pool)
     while (fake_held_up() != 0)
         sched_yield();
     ended_by_the_wait = fake_capture_end(stream, &graph);
+    if (graph != NULL)
+        fake_graph_destroy(graph);
     tide_torch_pool_end(0, *(tide_torch_pool *)pool);
     return NULL;
 }
