@@ -12,6 +12,7 @@
 #include <tidepool/device.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 enum { ROUNDS = 31, PARTS = 60, PIECES = 48, PAIRS = 100000, MIXED = 256 };
 
@@ -139,8 +140,9 @@ int main(void)
         fprintf(stderr, "%s\n", tide_error_message());
         return EXIT_FAILURE;
     }
-    const char *asked = getenv("TIDEPOOL_CUDA_MEMORY");
-    variant = asked != NULL && atoi(asked) == 1 ? "pages" : "pool";
+    double by_page = 0;
+    (void)tide_tune_get("cuda_memory", &by_page);
+    variant = by_page == 1 ? "pages" : "pool";
     measure_pairs(info.bytes / 16 < (size_t)64 << 20 ? info.bytes / 16 : (size_t)64 << 20);
     measure_growth(info.bytes / 8);
     measure_fragments(info.bytes);

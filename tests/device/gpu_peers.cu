@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What others' caching allocators take on this device: CUB's, the driver's pool (keeping all), and RMM's (26 and
 // later) where its headers are. An array of 1 MiB, 32 of 4 KiB, and what gpu_pages.c measures of ours as PyTorch calls
-// it: a pair, and a ring of several sizes. Lines of JSON, as the benchmark writes them. Built by gpu-peers.
+// it: a pair, and a ring of several sizes. Lines of JSON, as the benchmark writes them. Built by build-peers.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,15 @@
 #endif
 
 constexpr int ROUNDS = 61, MIXED = 256;
+
+void check(cudaError_t result, const char *call)
+{
+    if (result == cudaSuccess)
+        return;
+    std::fprintf(stderr, "%s: %s\n", call, cudaGetErrorString(result));
+    std::exit(1);
+}
+
 // Of the rounds, the first of which warms up: nanoseconds for one of so many operations.
 template <class Round>
 void measure(const char *job, const char *peer, const char *unit, int operations, Round round)
@@ -30,19 +40,19 @@ void measure(const char *job, const char *peer, const char *unit, int operations
         std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
         if (i > 0)
             times.push_back(took.count() / operations);
-        cudaDeviceSynchronize();
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     }
     std::sort(times.begin(), times.end());
     std::printf("{\"case\":\"%s\",\"variant\":\"%s\",\"ns_min\":%.1f,\"ns_median\":%.1f,"
-                "\"unit\":\"%s\",\"n\":%d}\n",
-                job, peer, times.front(), times[times.size() / 2], unit, ROUNDS * operations);
+                "\"unit\":\"%s\",\"n\":%zu}\n",
+                job, peer, times.front(), times[times.size() / 2], unit, times.size() * operations);
 }
 
 template <class Acquire, class Release>
 void scopes(const char *job, const char *peer, size_t bytes, int count, Acquire acquire, Release release)
 {
     std::vector<void *> arrays(count);
-    measure(job, peer, count == 1 ? "scope" : "scope of 32", 200, [&] {
+    measure(job, peer, "scope", 200, [&] {
         for (int i = 0; i < 200; i++) {
             for (auto &array : arrays)
                 array = acquire(bytes);
@@ -90,21 +100,21 @@ int main()
     all("cub",
         [&](size_t bytes) {
             void *array = nullptr;
-            cached.DeviceAllocate(&array, bytes, legacy);
+            check(cached.DeviceAllocate(&array, bytes, legacy), "DeviceAllocate");
             return array;
         },
-        [&](void *array, size_t) { cached.DeviceFree(array); });
+        [&](void *array, size_t) { check(cached.DeviceFree(array), "DeviceFree"); });
     cudaMemPool_t pool;
     uint64_t everything = UINT64_MAX;
-    cudaDeviceGetDefaultMemPool(&pool, 0);
-    cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything);
+    check(cudaDeviceGetDefaultMemPool(&pool, 0), "cudaDeviceGetDefaultMemPool");
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything), "cudaMemPoolSetAttribute");
     all("async",
         [&](size_t bytes) {
             void *array = nullptr;
-            cudaMallocAsync(&array, bytes, legacy);
+            check(cudaMallocAsync(&array, bytes, legacy), "cudaMallocAsync");
             return array;
         },
-        [&](void *array, size_t) { cudaFreeAsync(array, legacy); });
+        [&](void *array, size_t) { check(cudaFreeAsync(array, legacy), "cudaFreeAsync"); });
 #if defined(PEER_RMM)
     auto rmm = [&](const char *name, auto resource) {
         const cuda::stream_ref stream{legacy};

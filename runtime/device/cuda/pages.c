@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of a CUDA device by the page: one range of addresses, in which physical memory is mapped where it is
- * needed and unmapped where it is free. So any free memory serves any request, what stands before
- * free addresses grows where it is, and a trim gives back what is free in the middle.
+ * needed and unmapped where it is free. What that is good for: ../README.md.
  *
  * The range is cut in units of the driver's granularity, and a block is some of them, LEAST or more: of less
  * a unit that is not full would be too large a part, so that is the driver's pool's. Up to RUN units are

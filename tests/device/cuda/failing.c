@@ -370,8 +370,10 @@ int main(void)
 {
     static struct CMUnitTest tests[128];
     unsigned count = 0;
-    const char *asked_for = getenv("TIDEPOOL_CUDA_MEMORY"), *entry;
-    paged = asked_for != NULL && atoi(asked_for) == 1;
+    const char *entry;
+    double by_page = 0;
+    expect_ok(tide_tune_get("cuda_memory", &by_page));
+    paged = by_page == 1;
     for (unsigned i = 0; (entry = fake_entry(i)) != NULL; i++)
         if (!paged || strncmp(entry, "cuMem", 5) == 0)
             tests[count++] = (struct CMUnitTest){

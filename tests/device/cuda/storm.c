@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_storm SECONDS STEPS [planted]: threads use pools, declared streams, buffers of several kinds, fills,
+/* gpu_storm SECONDS STEPS [sound | paged | planted]: threads use pools, declared streams, buffers of several kinds, fills,
  * graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is written and
  * read. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, or
  * TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no device.
- * `planted` has declared streams alone, and leaves the declarations out, which is to be found. The fake driver
+ * `sound` and `paged` are names of its tests. `planted` has declared streams alone, and leaves the declarations out, which is to be found. The fake driver
  * remembers 4096 pieces of work: 100 steps are enough there. */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include <tidepool/device_memory.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
+#include <tidepool/tune.h>
 
 #include "beside.h"
 #include "runtime/device/cuda/cuda.h"
@@ -305,7 +306,8 @@ static size_t mapped(void)
     tide_pool *holder = tide_pool_create(&(tide_pool_options){.device = storm.device});
     must(holder != NULL && tide_acquire(holder, uint8_t, storm.most) != NULL, "the largest");
     must(tide_device_memory_stats(storm.device, &memory) == TIDE_OK, "tide_device_memory_stats");
-    must(tide_cu.cuMemPoolGetAttribute(memory.driver_pool, TIDE_CU_POOL_RESERVED, &pool) == 0,
+    must(memory.driver_pool == NULL || /* a device may have none */
+             tide_cu.cuMemPoolGetAttribute(memory.driver_pool, TIDE_CU_POOL_RESERVED, &pool) == 0,
          "cuMemPoolGetAttribute");
     must(tide_pool_destroy(holder) == TIDE_OK, "the end");
     return memory.driver_reserved - pool;
@@ -332,9 +334,9 @@ int main(int count, char **arguments)
     for (int i = 0; i < THREADS; i++)
         must(pthread_join(threads[i], NULL) == 0, "pthread_join");
     must(tide_buffers_destroy(storm.buffers) == TIDE_OK, "tide_buffers_destroy");
-    const char *paged = getenv("TIDEPOOL_CUDA_MEMORY");
-    must(paged == NULL || atoi(paged) == 0 || mapped() >= storm.most,
-         "nothing is mapped by the page");
+    double paged = 0;
+    must(tide_tune_get("cuda_memory", &paged) == TIDE_OK, "tide_tune_get");
+    must(paged == 0 || mapped() >= storm.most, "nothing is mapped by the page");
     printf("storm: %lu steps of %d threads, %lu wrong\n", storm.done, THREADS, storm.wrong);
     return storm.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -127,8 +127,8 @@ typedef struct batch {
 /* Memory by the page was not asked for, or mapped. */
 static bool is_mapped_if_asked(unsigned mapped)
 {
-    const char *asked = getenv("TIDEPOOL_CUDA_MEMORY");
-    return asked == NULL || atoi(asked) == 0 || mapped != 0;
+    double asked = 0;
+    return tide_tune_get("cuda_memory", &asked) == TIDE_OK && (asked == 0 || mapped != 0);
 }
 
 /* A batch in a child, so that one that ends the process is told, too. It is right if the child says
