@@ -12,8 +12,7 @@
 #ifndef TIDEPOOL_JIT_KERNELS_KERNELS_H
 #define TIDEPOOL_JIT_KERNELS_KERNELS_H
 
-#define TIDE_SEGMENTS 102 /* of a table, which fills the classic 4 KiB of parameters; 101 parts at most,
-                             as room is kept for one of two segments */
+#define TIDE_SEGMENTS 102 /* of a table, which fills 4 KiB of parameters: 101 parts, or fewer */
 #define TIDE_GROUP    256 /* threads */
 #define TIDE_CHUNK    (16 << 10)
 
