@@ -212,9 +212,9 @@ typedef struct tide_part {
 } tide_part;
 
 /* Copy all parts in one transfer, packed on the host and unpacked by one kernel, or the other way
- * round; by copies within the device if it has no such kernels (OpenCL; no NVRTC). A device's first
- * frame has them compiled, a fraction of a second on this thread. Frames of more than 16 MiB are
- * copied part by part. */
+ * round. If the device has no such kernels (OpenCL; no NVRTC), downloads are packed by copies within it, and uploads
+ * go part by part. A device's first frame has them compiled, a fraction of a second on this thread. Frames of more than
+ * 16 MiB are copied part by part. */
 TIDE_API tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count);
 TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count);
 

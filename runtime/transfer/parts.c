@@ -91,6 +91,13 @@ static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_k
     return tide_frame_help(&work);
 }
 
+/* Work on no elements queues nothing. */
+static bool parts_has_kernels(const tide_pool *pool)
+{
+    const tide_part none = {.type = TIDE_U8};
+    return parts_ask_help(pool, TIDE_FRAME_FILL_PARTS, &none, 1, NULL, NULL) != TIDE_FRAME_ABSENT;
+}
+
 static tide_status parts_status_of(tide_frame_result helped)
 {
     return helped == TIDE_FRAME_FAILED ? tide_error_status() : TIDE_OK;
@@ -219,12 +226,14 @@ static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size
 typedef tide_status move_packed(tide_pool *pool, const packing *pack, char *block,
                                 const char *call);
 
-/* Packed if there is little of it and memory for a block, else part by part. */
+/* Packed if there is little of it and memory for a block, else part by part: so what goes up is where no kernel
+ * unpacks it, which would take a copy for each part, too. */
 static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, size_t count,
                                     move_one *one, move_packed *packed, const char *call)
 {
     TIDE_FORWARD(parts_check(pool, parts, count, true, call));
-    if (pool->core->device->host || count < 2)
+    if (pool->core->device->host || count < 2 ||
+        (one == parts_upload_one && !parts_has_kernels(pool)))
         return parts_move_each(pool, parts, count, one);
     packing pack;
     tide_mark mark;

@@ -117,6 +117,27 @@ static void an_upload_waits_only_when_the_ring_is_full(void **unused)
     end(&b);
 }
 
+/* The driver here loads no kernels: a block on the device would be a copy more, and memory. */
+static void a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it(void **unused)
+{
+    (void)unused;
+    bench b = start(8);
+    {
+        TIDE_FRAME(b.pool, (uint8_t, x, 100), (uint8_t, y, 100), (uint8_t, z, 100));
+        uint8_t bytes[3][100], got[100];
+        memset(bytes, 4, sizeof bytes);
+        const tide_part parts[] = {
+            {x, bytes[0], TIDE_U8, 100}, {y, bytes[1], TIDE_U8, 100}, {z, bytes[2], TIDE_U8, 100}};
+        const uint64_t before = info_of(b.device).copies;
+        expect_ok(tide_upload_frame(b.pool, parts, 3));
+        assert_int_equal(info_of(b.device).copies, before + 3);
+        expect_ok(tide_download(b.pool, got, z, 100));
+        assert_memory_equal(got, bytes[2], 100);
+    }
+    expect_order();
+    end(&b);
+}
+
 /* What is staged would be read at each replay, whatever was there by then. A frame that is refused has put
  * nothing into the graph, either. */
 static void staging_during_capture_is_refused(void **unused)
@@ -157,6 +178,7 @@ int main(void)
         cmocka_unit_test(uploads_in_flight_do_not_disturb_each_other),
         cmocka_unit_test(a_failed_upload_leaves_those_before_alone),
         cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
+        cmocka_unit_test(a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it),
         cmocka_unit_test(staging_during_capture_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
