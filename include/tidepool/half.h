@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conversions of the two 16-bit floats. They round to nearest, ties to even. Infinities and
- * subnormals are converted, too. A NaN becomes a quiet NaN and keeps the upper bits of its payload.
- * Any thread. */
+/* Conversions of the two 16-bit floats. They round to nearest, ties to even. Infinities and subnormals are
+ * converted, too. A NaN becomes a quiet NaN and keeps the upper bits of its payload. Any thread. */
 #ifndef TIDEPOOL_HALF_H
 #define TIDEPOOL_HALF_H
 
