@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Marks: a checkpoint as a value, for code that cannot use a scope.
  *
- * A mark opens a level, as a scope does. A rewind to the mark closes that level and every younger
- * one, also the levels of scopes that a longjmp skipped. Prefer scopes: nobody can forget to close
- * them. */
+ * A mark opens a level, as a scope does. A rewind to the mark closes that level and every younger one,
+ * also the levels of scopes that a longjmp skipped. Prefer scopes: nobody can forget to close them. */
 #ifndef TIDEPOOL_MARK_H
 #define TIDEPOOL_MARK_H
 

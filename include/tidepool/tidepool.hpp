@@ -175,7 +175,10 @@ TIDE_INLINE std::mdspan<T, std::dextents<size_t, sizeof...(N)>> acquire_md(tide_
 class pool
 {
   public:
-    explicit pool(const tide_pool_options &options = {}) : pool_(tide_pool_create(&options))
+    pool() : pool(tide_pool_options())
+    {
+    }
+    explicit pool(const tide_pool_options &options) : pool_(tide_pool_create(&options))
     {
         if (pool_ == nullptr)
             raise_error();

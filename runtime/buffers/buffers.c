@@ -353,7 +353,7 @@ static tide_status buffers_let_go(tide_buffers *buffers, bool *last)
     return status;
 }
 
-/* What is live, or draws, may be what waits for work on the device. */
+/* What is live, or draws, may be what waits for work on the device. (A visitor is refused whatever comes.) */
 tide_status tide_buffers_destroy(tide_buffers *buffers)
 {
     if (buffers == NULL)
@@ -362,7 +362,9 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
     TIDE_FORWARD(tide_registry_admit("tide_buffers_destroy")); /* it may have to wait for threads */
     bool last = false;
     tide_status status = buffers_let_go(buffers, &last);
-    if (status == TIDE_ERROR_STATE && tide_deferred_settle(buffers->device, true))
+    if (status == TIDE_ERROR_STATE &&
+        tide_buffers_visit_admit(buffers, "tide_buffers_destroy") == TIDE_OK &&
+        tide_deferred_settle(buffers->device, true))
         status = buffers_let_go(buffers, &last);
     if (last && status == TIDE_OK)
         buffers_end(buffers);

@@ -228,9 +228,15 @@ void a_resource_keeps_alignment_and_reuses_the_last(void **)
     assert_int_equal(reinterpret_cast<uintptr_t>(wides.data()) % 128, 0);
 }
 
+struct worker {
+    tidepool::pool pool; /* is made with it, and by {} */
+    int number;
+};
+
 void a_resource_may_begin_with_nothing(void **)
 {
-    tidepool::pool pool;
+    worker made{};
+    tidepool::pool &pool = made.pool;
     tidepool::scope scope(pool);
     tidepool::resource memory(pool, 0);
     assert_non_null(memory.allocate(100, 1));

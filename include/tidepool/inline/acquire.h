@@ -11,9 +11,8 @@ TIDE_BEGIN_DECLS
  * where the source asks for the array, if that is known. */
 TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
 
-/* The guard: the open level has saved this shelf, and the next slot is large enough. The sentinel
- * that ends a row has limit 0 and no n is less than 0, so it is never handed out, not even for n =
- * 0. */
+/* The guard: the open level has saved this shelf, and the next slot is large enough. The sentinel that
+ * ends a row has limit 0 and no n is less than 0, so it is never handed out, not even for n = 0. */
 TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     if (TIDE_LIKELY(pool != NULL)) {

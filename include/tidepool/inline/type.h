@@ -8,9 +8,8 @@
 
 TIDE_BEGIN_DECLS
 
-/* An element type: a size, an alignment and a name. The id is valid in every pool and thread until
- * the process ends, but not in another copy of the library: each numbers its own types. 0 is no
- * type. */
+/* An element type: a size, an alignment and a name. The id is valid in every pool and thread until the
+ * process ends, but not in another copy of the library: each numbers its own types. 0 is no type. */
 typedef uint32_t tide_type;
 
 /* The built-in types: id, C name of the constant, element type in C, size in bits, short name. The

@@ -82,9 +82,8 @@ TIDE_INLINE uint32_t tide_typed_repeats(const tide_type *types, uint32_t i)
     return repeats;
 }
 
-/* The guard: the pool need not see every call, levels are not too deep, and the open level has
- * saved every shelf. Then the level opens without the log. If it returns false, nothing has
- * changed. */
+/* The guard: the pool need not see every call, levels are not too deep, and the open level has saved
+ * every shelf. Then the level opens without the log. If it returns false, nothing has changed. */
 TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                  const tide_type *types)
 {
