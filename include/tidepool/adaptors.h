@@ -65,9 +65,10 @@ TIDE_API void tide_torch_told(void);
 /* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. When
  * nothing of it is live its memory is the device's again: the host waits for the device, which would end
  * captures, so where one is under way that was told (also by tide_capture_begin) or the wait fails it
- * happens when a later pool ends or is released, or memory is short; and a capture to a pool begins when the wait is over.
- * It may end one that another thread begins meanwhile by tide_capture_begin. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE it has not begun, and
- * `end` is not called. */
+ * happens when a later pool ends or is released, or memory is short; and a capture to a pool begins when
+ * the wait is over. The wait may end a capture that another thread begins meanwhile by
+ * tide_capture_begin. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE the capture has not begun, and `end` is
+ * not called. */
 TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
                                            const tide_torch_capture *capture);
 TIDE_API void tide_torch_pool_end(int device, tide_torch_pool pool);

@@ -70,10 +70,18 @@ static void *adaptor_acquire(tide_buffers *buffers, size_t size, void *stream)
     return buffer.generation != 0 ? tide_buffer_pointer(buffers, buffer) : NULL;
 }
 
-/* Graphs that were dropped under a capture may have memory still. */
+/* Where memory was short: graphs that were dropped under a capture may have some still. */
 static TIDE_COLD void *adaptor_acquire_again(tide_adaptor *of, size_t size, void *stream)
 {
-    return tide_graph_sweep(of) ? adaptor_acquire(adaptor_buffers(of), size, stream) : NULL;
+    const tide_status status = tide_error_status();
+    tide_failure why;
+    if (status != TIDE_ERROR_MEMORY && status != TIDE_ERROR_LIMIT)
+        return NULL;
+    tide_failure_keep(&why);
+    if (tide_graph_sweep(of))
+        return adaptor_acquire(adaptor_buffers(of), size, stream);
+    tide_failure_restore(&why);
+    return NULL;
 }
 
 static void *adaptor_malloc(size_t size, int device, void *stream, const char *call)

@@ -58,7 +58,7 @@ static bool graph_may_wait(const tide_adaptor *of)
 }
 
 /* Takes all out of the list that nobody uses and of which nothing is live; NULL: there are none, or nobody
- * may wait now. Until graph_end_sweep no capture begins. */
+ * may wait now. Until graph_end_sweep no capture to a pool begins. */
 static tide_graph_pool *graph_begin_sweep(tide_adaptor *of)
 {
     tide_graph_pool *unused = NULL;

@@ -20,7 +20,8 @@
 enum {
     RANGE_TIMES = 8, /* the device's memory: addresses cost nothing, and holes must be found */
     LEAST = 8,
-    RUN = 8
+    RUN = 8,
+    TRIES = 8 /* of a request: others may always be inside; the caller frees more and asks again */
 };
 
 #define NOWHERE SIZE_MAX
@@ -40,8 +41,9 @@ typedef struct tide_cuda_pages {
     size_t count, bytes;                         /* of units; of each of them */
     size_t top;                                  /* from this unit on nothing was ever used */
     size_t mapped, mapped_peak, used, used_peak; /* units; used: by blocks */
-    size_t inside, gave, left; /* threads that map or unmap; how often one gave back, was done */
-    pthread_cond_t done;       /* one has left */
+    size_t inside;                               /* threads that map or unmap */
+    size_t gave;                                 /* how often one gave memory back */
+    pthread_cond_t done;                         /* one has left */
 } tide_cuda_pages;
 
 static size_t pages_units(const tide_cuda_pages *pages, size_t bytes)
@@ -146,13 +148,14 @@ static tide_cu_result pages_unmap_run(tide_cuda_pages *pages, size_t at)
     return result;
 }
 
-/* Until no more than so many units are mapped and not in use. */
-static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep)
+/* Until no more than so many units are mapped and not in use. Notes in `gave` that any was unmapped. */
+static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep, bool *gave)
 {
     tide_cu_result result = TIDE_CU_SUCCESS;
     size_t at = 0;
     while (result == TIDE_CU_SUCCESS && (at = pages_claim_unused(pages, at, keep)) != NOWHERE) {
         result = pages_unmap_run(pages, at);
+        *gave = *gave || result == TIDE_CU_SUCCESS;
         tide_lock_take(&pages->lock);
         pages_let_go(pages, at);
         tide_lock_let_go(&pages->lock);
@@ -162,7 +165,7 @@ static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep)
 
 /* Units that are claimed. Where there is no more memory, what is free goes back first: here, and that of
  * the driver's pool. */
-static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
+static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count, bool *gave)
 {
     const unit *units = cuda->pages->units;
     tide_cu_result result = TIDE_CU_SUCCESS;
@@ -173,7 +176,7 @@ static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
         if (result == TIDE_CU_OUT_OF_MEMORY) {
             if (cuda->pool != NULL)
                 (void)tide_cu.cuMemPoolTrimTo(cuda->pool, 0);
-            if (pages_unmap_unused(cuda->pages, 0) == TIDE_CU_SUCCESS)
+            if (pages_unmap_unused(cuda->pages, 0, gave) == TIDE_CU_SUCCESS)
                 result = pages_map_run(cuda, i, run);
         }
         run += run == 0; /* one that is mapped */
@@ -181,13 +184,15 @@ static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
     return result;
 }
 
-/* What was mapped of such units for nothing. */
-static void pages_unmap_claimed(tide_cuda_pages *pages, size_t at, size_t count)
+/* What was mapped of such units for nothing. True: anything was. */
+static bool pages_unmap_claimed(tide_cuda_pages *pages, size_t at, size_t count)
 {
     const unit *units = pages->units;
+    bool gave = false;
     for (size_t i = at; i < at + count; i++)
         if (units[i].run != 0 && i + units[i].run <= at + count)
-            (void)pages_unmap_run(pages, i);
+            gave = pages_unmap_run(pages, i) == TIDE_CU_SUCCESS || gave;
+    return gave;
 }
 
 /* ---- threads beside each other --------------------------------------------------------------- */
@@ -203,29 +208,30 @@ static size_t pages_enter(tide_cuda_pages *pages)
 }
 
 /* Locked. */
-static void pages_leave(tide_cuda_pages *pages)
+static void pages_leave(tide_cuda_pages *pages, bool gave)
 {
     tide_assert(pages->inside > 0);
     pages->inside--;
-    pages->gave++;
-    pages->left++;
+    pages->gave += gave;
     (void)pthread_cond_broadcast(&pages->done);
 }
 
 /* Whoever was refused has given back its own. It tries again when one of the others inside is done, or at once if
- * any gave back meanwhile: the last one inside tries alone, so what it is told is so. */
-static bool pages_try_again(tide_cuda_pages *pages, size_t *gave)
+ * any gave back meanwhile: the last one inside tries alone, so what it is told is so. (Whoever wakes too
+ * early only tries too early.) A thread with a lock, as a visitor of the sites has, does not wait. */
+static bool pages_try_again(tide_cuda_pages *pages, size_t *since, bool gave)
 {
+    if (tide_lock_held_any())
+        return false;
     tide_lock_take(&pages->lock);
-    const bool again = pages->inside > 1 || pages->gave != *gave;
+    const bool again = pages->inside > 1 || pages->gave != *since;
+    pages->gave += gave;
     if (pages->inside > 1) {
-        pages->gave++;
         pages->inside--;
-        for (const size_t left = pages->left; pages->left == left;)
-            tide_lock_wait(&pages->lock, &pages->done);
+        tide_lock_wait(&pages->lock, &pages->done);
         pages->inside++;
     }
-    *gave = pages->gave;
+    *since = pages->gave;
     tide_lock_let_go(&pages->lock);
     return again;
 }
@@ -290,20 +296,24 @@ static tide_status pages_status(tide_device *device, const char *entry, tide_cu_
 static tide_cu_result pages_use(const tide_cuda *cuda, size_t at, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
-    size_t gave = pages_enter(pages);
+    size_t since = pages_enter(pages);
     tide_cu_result result;
+    bool gave;
+    unsigned tries = 0;
     do {
-        result = pages_map(cuda, at, count);
+        gave = false;
+        result = pages_map(cuda, at, count, &gave);
         if (result != TIDE_CU_SUCCESS)
-            pages_unmap_claimed(pages, at, count);
-    } while (result == TIDE_CU_OUT_OF_MEMORY && pages_try_again(pages, &gave));
+            gave = pages_unmap_claimed(pages, at, count) || gave;
+    } while (result == TIDE_CU_OUT_OF_MEMORY && ++tries < TRIES &&
+             pages_try_again(pages, &since, gave));
     tide_lock_take(&pages->lock);
     if (result == TIDE_CU_SUCCESS)
         pages->used += count;
     else
         pages_let_go(pages, at);
     pages->used_peak = pages->used > pages->used_peak ? pages->used : pages->used_peak;
-    pages_leave(pages);
+    pages_leave(pages, gave);
     tide_lock_let_go(&pages->lock);
     return result;
 }
@@ -411,10 +421,11 @@ tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
     if (pages == NULL)
         return TIDE_OK;
     tide_deferred_settle_of(device, pages_go);
+    bool gave = false;
     (void)pages_enter(pages);
-    const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
+    const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes, &gave);
     tide_lock_take(&pages->lock);
-    pages_leave(pages);
+    pages_leave(pages, gave);
     tide_lock_let_go(&pages->lock);
     return pages_status(device, "cuMemUnmap", result);
 }

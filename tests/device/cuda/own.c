@@ -10,6 +10,7 @@
 #include <tidepool/device.h>
 
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 #include "support.h"
 
@@ -328,13 +329,17 @@ static void a_wait_is_not_for_pools_that_are_dropped_after_it(void **unused)
 }
 
 static int ended_by_the_wait = -1; /* what the end of the capture said */
+static int capturer;               /* atomic: the thread's number; 0: none yet */
+static bool capture_has_begun;     /* atomic */
 
 static void *capture_again(void *pool)
 {
     void *stream = fake_stream_create(0), *graph = NULL;
     const tide_torch_capture capture = {takes, NULL, NULL};
+    __atomic_store_n(&capturer, tide_os_thread_number(), __ATOMIC_RELEASE);
     expect_ok(tide_torch_pool_begin(0, *(tide_torch_pool *)pool, &capture));
     fake_capture_begin(stream);
+    __atomic_store_n(&capture_has_begun, true, __ATOMIC_RELEASE);
     fake_hold_up(NULL);
     sched_yield();
     while (fake_held_up() != 0)
@@ -344,6 +349,16 @@ static void *capture_again(void *pool)
         fake_graph_destroy(graph);
     tide_torch_pool_end(0, *(tide_torch_pool *)pool);
     return NULL;
+}
+
+/* Or does not, and has begun. */
+static void until_the_capturer_waits(void)
+{
+    int number = 0;
+    while (!__atomic_load_n(&capture_has_begun, __ATOMIC_ACQUIRE) &&
+           ((number = __atomic_load_n(&capturer, __ATOMIC_ACQUIRE)) == 0 ||
+            !tide_os_thread_sleeps(number)))
+        sched_yield();
 }
 
 /* Nor is there a second pool of the name, where the wait fails. */
@@ -360,9 +375,10 @@ static void a_capture_begins_when_a_sweep_is_over(void **unused)
         assert_int_equal(pthread_create(&releases, NULL, release, &pool), 0);
         while (fake_held_up() == 0)
             sched_yield();
+        capturer = 0;
+        capture_has_begun = false;
         assert_int_equal(pthread_create(&captures, NULL, capture_again, &pool), 0);
-        for (int i = 0; i < 1000; i++)
-            sched_yield();
+        until_the_capturer_waits();
         fake_hold_up(NULL);
         pthread_join(releases, NULL);
         pthread_join(captures, NULL);
@@ -381,6 +397,12 @@ static void what_cannot_be_waited_for_stays(void **unused)
     fake_fail("cuCtxSynchronize", 1, 999, false);
     tide_torch_pool_release(0, (tide_torch_pool){4, 1});
     assert_int_equal(fake_failures(), 1);
+    fake_fail("cuCtxSynchronize", 1, 999, true);
+    fake_limit(fake_live_bytes());
+    assert_null(tide_torch_malloc(1 << 24, 0, NULL));
+    expect_status(tide_error_status(), TIDE_ERROR_MEMORY); /* not what the wait said */
+    assert_int_equal(fake_failures(), 1);
+    fake_limit(SIZE_MAX);
     fake_fail("cuCtxSynchronize", 0, 0, false);
     assert_int_equal(pools_of_graphs(), 1);
     begin_and_end((tide_torch_pool){4, 2});

@@ -3,6 +3,7 @@
  * free in the middle is unmapped, and any request is met that fits in what is free. */
 #include <tidepool/buffers.h>
 #include <tidepool/device_memory.h>
+#include <tidepool/site.h>
 #include <tidepool/tune.h>
 
 #include <pthread.h>
@@ -367,6 +368,123 @@ static void threads_that_are_refused_beside_each_other_end(void **unused)
     bench_end(&b);
 }
 
+static bool is_answered; /* atomic */
+
+static bool answered(void)
+{
+    return __atomic_load_n(&is_answered, __ATOMIC_ACQUIRE);
+}
+
+static void *take_too_much(void *of)
+{
+    const bench *b = of;
+    void *data = take(b, 12 * LEAST);
+    __atomic_store_n(&is_answered, true, __ATOMIC_RELEASE);
+    return data;
+}
+
+/* One is inside all the time and has all there is; another one comes and goes until there is an answer. */
+static void too_much_is_refused_beside_threads_that_come_and_go(void **unused)
+{
+    (void)unused;
+    enum { TRIES = 8, ENOUGH = 1000 };
+    bench b = start(16);
+    pthread_t stays, takes;
+    void *had = NULL, *got = &b;
+    fake_limit(LEAST);
+    fake_hold_up("cuMemMap");
+    fake_count_anew();
+    assert_int_equal(pthread_create(&stays, NULL, take_new, &b), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    __atomic_store_n(&is_answered, false, __ATOMIC_RELEASE);
+    assert_int_equal(pthread_create(&takes, NULL, take_too_much, &b), 0);
+    while (!answered() && fake_calls("cuMemCreate") < ENOUGH) {
+        expect_ok(b.device->methods->trim(b.device, SIZE_MAX));
+        sched_yield();
+    }
+    const unsigned calls = fake_calls("cuMemCreate");
+    fake_hold_up(NULL);
+    pthread_join(stays, &had);
+    pthread_join(takes, &got);
+    assert_int_equal(calls, 1 + 2 * TRIES); /* each once more when what is free went back */
+    assert_true(had == NULL && got == NULL);
+    bench_end(&b);
+}
+
+/* However many come and go meanwhile: here one before each unit it gives back. */
+static void who_gives_nothing_back_is_no_reason_to_try_again(void **unused)
+{
+    (void)unused;
+    enum { ROUNDS = 100 };
+    bench b = start(18);
+    pthread_t takes;
+    void *got = &b;
+    int rounds = 0;
+    fake_limit(6 * LEAST);
+    __atomic_store_n(&is_answered, false, __ATOMIC_RELEASE);
+    fake_hold_up("cuMemUnmap");
+    assert_int_equal(pthread_create(&takes, NULL, take_too_much, &b), 0);
+    for (; rounds < ROUNDS && !answered(); rounds++) {
+        while (fake_held_up() == 0 && !answered())
+            sched_yield();
+        expect_ok(b.device->methods->trim(b.device, SIZE_MAX));
+        fake_hold_up(NULL);
+        while (fake_held_up() != 0)
+            sched_yield();
+        fake_hold_up("cuMemUnmap");
+    }
+    fake_hold_up(NULL);
+    pthread_join(takes, &got);
+    assert_true(rounds < ROUNDS);
+    assert_null(got);
+    bench_end(&b);
+}
+
+typedef struct visitor {
+    const bench *b;
+    unsigned visits;
+    void *got;
+} visitor;
+
+static bool take_at_site(tide_site *site, void *user)
+{
+    visitor *v = user;
+    (void)site;
+    v->visits++;
+    v->got = take(v->b, LEAST);
+    return false;
+}
+
+/* It waits for nobody: here for a thread that goes on only afterwards. */
+static void who_holds_a_lock_is_refused_beside_another_thread(void **unused)
+{
+    (void)unused;
+    bench b = start(17);
+    pthread_t trims;
+    visitor v = {.b = &b};
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, 1)); /* a site */
+    }
+    expect_ok(tide_pool_wait(b.pool));
+    expect_ok(tide_pool_reset(b.pool));
+    expect_ok(tide_device_memory_trim(b.device, 0));
+    fake_limit(fake_live_bytes() + LEAST);
+    give(&b, take(&b, LEAST));
+    fake_synchronise_all();
+    fake_hold_up("cuMemUnmap");
+    assert_int_equal(pthread_create(&trims, NULL, trim_all, &b), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    tide_site_each(take_at_site, &v);
+    fake_hold_up(NULL);
+    pthread_join(trims, NULL);
+    assert_int_equal(v.visits, 1);
+    assert_null(v.got);
+    bench_end(&b);
+}
+
 /* Managed and shared memory come from the driver, which knows nothing of what is mapped and free. */
 static void what_is_free_goes_back_before_the_driver_refuses(void **unused)
 {
@@ -484,6 +602,9 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_another_threads_call_of_the_driver),
         cmocka_unit_test(nobody_is_refused_what_another_thread_gives_back),
         cmocka_unit_test(threads_that_are_refused_beside_each_other_end),
+        cmocka_unit_test(too_much_is_refused_beside_threads_that_come_and_go),
+        cmocka_unit_test(who_gives_nothing_back_is_no_reason_to_try_again),
+        cmocka_unit_test(who_holds_a_lock_is_refused_beside_another_thread),
         cmocka_unit_test(what_is_free_goes_back_before_the_driver_refuses),
         cmocka_unit_test(a_live_array_grows_where_it_is),
         cmocka_unit_test(an_array_that_cannot_grow_is_copied),
