@@ -68,13 +68,15 @@ static void background_sleep(double ms)
         continue;
 }
 
-/* Locked. Rests for so many periods; for one only, if it is wanted meanwhile. */
+/* Locked. Rests for so many periods; for one more only, if it is wanted meanwhile. (What was wanted
+ * during the round comes after the rest of one period.) */
 static void background_rest(uint64_t periods)
 {
     double period = tide_constant_get(TIDE_CONSTANT_background_period);
     tide_assert(periods > 0 && periods <= PERIODS_MAX);
+    bool already = background.wanted;
     background_sleep(period * (double)periods);
-    if (background.wanted)
+    if (!already && background.wanted)
         background_sleep(period);
 }
 

@@ -143,16 +143,17 @@ static bool force_published(const tide_learner *learner, uint32_t number)
            (learner->plans[number]->state != TIDE_CODE_ADOPTED || record->compiled != NULL);
 }
 
-/* A plan cannot be had. What a scope's learned plan saves, it still saves; but a declaration took that
- * plan away. And a dispatch's table may be of another function, so that each use misses it. Each round
- * asks for what is declared: it is said once. */
-static void force_do_without(tide_learner *learner, uint64_t round, bool declared, tide_reason why)
+/* A plan cannot be had. What the plan in force saves or finds, it still does; but a declaration took
+ * that plan away, and each use would miss a table of another generic function. Each round asks for what
+ * is declared: it is said once. */
+static void force_do_without(tide_learner *learner, const tide_items *items, uint64_t round,
+                             bool declared, tide_reason why)
 {
     if (declared && learner->reason == why)
         return;
     force_give_up(learner, why, "");
-    bool dispatch = learner->site->kind == TIDE_KIND_DISPATCH;
-    if ((declared || dispatch) && learner->in_force != TIDE_NO_PLAN)
+    const tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan != NULL && (declared || plan->items.generic != items->generic))
         tide_force_change(learner, TIDE_NO_PLAN, round, why);
 }
 
@@ -162,7 +163,7 @@ void tide_force_items(tide_learner *learner, const tide_items *items, uint64_t r
     uint32_t number;
     tide_reason why;
     if (tide_learner_plan(learner, items, &number, &why) == NULL) {
-        force_do_without(learner, round, reason == TIDE_REASON_declared, why);
+        force_do_without(learner, items, round, reason == TIDE_REASON_declared, why);
         return;
     }
     tide_assert(number < learner->plan_count);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "jit/learn/background.h"
 #include "jit/learn/tune.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -52,7 +53,13 @@ tide_status tide_tune_set(const char *name, double value)
     const char *call = "tide_tune_set";
     tide_attach(); /* or the environment would overwrite this later */
     const tide_tune_entry *entry = tune_find(name, call);
-    return entry != NULL ? tune_set(entry, value, call) : tide_error_status();
+    if (entry == NULL)
+        return tide_error_status();
+    bool learned = tide_setting_get(TIDE_SETTING_learn) != 0;
+    TIDE_FORWARD(tune_set(entry, value, call));
+    if (!learned && tide_setting_get(TIDE_SETTING_learn) != 0)
+        tide_background_wanted(); /* for what was used meanwhile, and may not be again */
+    return TIDE_OK;
 }
 
 tide_status tide_tune_get(const char *name, double *value)

@@ -111,6 +111,32 @@ static void no_thread_appears_while_nothing_is_learned(void **state)
     assert_false(tide_background_running());
 }
 
+/* Nobody steps. One site is used no more, of the other no use was observed. */
+static void what_was_used_while_nothing_was_learned_is_noticed_afterwards(void **state)
+{
+    (void)state;
+    enum { WINDOW = 200 };
+    use full = use_of("background: filled", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use late = use_of("background: late", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    size_t before = tasks();
+    set("window_rounds", 1e9);
+    set("background", 1);
+    use_times(&full, WINDOW - 1);
+    set("learn", 0);
+    use_times(&full, 1);
+    use_times(&late, 1);
+    assert_false(tide_background_running());
+    assert_false(info_of(late.site).observed);
+    set("learn", 1);
+    assert_true(tide_background_running());
+    for (unsigned i = 0; i < PATIENCE_MS && tier_of(full.site) != TIDE_TIER_TABLE; i++)
+        usleep(1000);
+    assert_int_equal(tier_of(full.site), TIDE_TIER_TABLE);
+    assert_true(info_of(late.site).observed);
+    set("background_idle", 20);
+    expect_tasks(before);
+}
+
 static void a_stopped_thread_comes_back_only_when_called(void **state)
 {
     (void)state;
@@ -517,6 +543,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
         LEARNING_TEST(no_thread_appears_while_nothing_is_learned),
+        LEARNING_TEST(what_was_used_while_nothing_was_learned_is_noticed_afterwards),
         LEARNING_TEST(it_ends_when_nothing_happens_and_comes_back_by_itself),
         LEARNING_TEST(whoever_forks_is_alone),
         LEARNING_TEST(a_fork_ends_a_thread_that_others_start),

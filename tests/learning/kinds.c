@@ -259,6 +259,21 @@ static void a_dispatch_that_gets_no_plan_more_keeps_no_table_of_another_function
     expect_executed(&one, 100);
 }
 
+/* It tests for the most frequent type still. */
+static void a_dispatch_that_gets_no_plan_more_keeps_a_table_of_its_function(void **state)
+{
+    (void)state;
+    static const tide_type types[] = {TIDE_F64, TIDE_F64, TIDE_F64, TIDE_I32};
+    use u = use_of("kinds: plans full, one function", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    set("plans_max", 1);
+    until(&u, TIDE_TIER_TABLE);
+    set("window_every", 1);
+    use_each(&u, types, 4, 2000);
+    assert_non_null(strstr(reason_of(u.site), "as many plans as are remembered"));
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
+    expect_types(u.site, 1, TIDE_F64);
+}
+
 static void a_dispatch_without_a_method_says_so(void **state)
 {
     (void)state;
@@ -284,6 +299,7 @@ int main(void)
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
         LEARNING_TEST(a_dispatch_of_several_functions_learns_when_there_is_one),
         LEARNING_TEST(a_dispatch_that_gets_no_plan_more_keeps_no_table_of_another_function),
+        LEARNING_TEST(a_dispatch_that_gets_no_plan_more_keeps_a_table_of_its_function),
         LEARNING_TEST(a_dispatch_without_a_method_says_so),
     };
     return cmocka_run_group_tests_name("learning: kinds", tests, learning_make_pool,
