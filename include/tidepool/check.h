@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding code that uses an array after its scope: reports, escape checks, TIDE_RETURN.
  *
- * While no pool has a check level above 0, TIDE_RETURN costs one load. Checking what a scope
- * returns is an idea of AdaptiveArrayPools.jl; guard pages for a sample of the arrays are one of
- * GWP-ASan. */
+ * While no pool has a check level above 0, TIDE_RETURN costs one load. Checking what a scope returns is
+ * an idea of AdaptiveArrayPools.jl; guard pages for a sample of the arrays are one of GWP-ASan. */
 #ifndef TIDEPOOL_CHECK_H
 #define TIDEPOOL_CHECK_H
 
