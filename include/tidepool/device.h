@@ -99,14 +99,13 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed
- * when the thread ends or gives it up. The host with a NULL stream: tide_pool_local. It asks the
- * driver which stream the handle means; keep the result where that is too slow. NULL with a message
- * as for tide_pool_local. */
+ * when the thread ends or gives it up. The host with a NULL stream: tide_pool_local. NULL with a
+ * message as for tide_pool_local. */
 TIDE_API tide_pool *tide_pool_local_on(tide_device *device, void *stream);
 
 /* Destroys the calling thread's own pools of the device, which could not be closed before that.
- * TIDE_ERROR_STATE, nothing changed, while a scope or mark of one is open or its stream is
- * captured; TIDE_ERROR_ARGUMENT for the host and NULL. */
+ * TIDE_ERROR_STATE, nothing changed, while a scope or mark of one is open; TIDE_ERROR_ARGUMENT for the
+ * host and NULL. */
 TIDE_API tide_status tide_pool_local_end(tide_device *device);
 
 /* The calling thread waits until everything that is queued on the pool's stream is over. */
@@ -180,7 +179,8 @@ TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
  * pinned is copied as it is: downloads, and uploads of more than the chunks hold. An upload returns
  * when `from` may be overwritten, a download when the data is there. An upload waits for the device
  * only while all chunks are in use. A pool with a check level refuses device memory that lies in a
- * slot but in no live array: TIDE_ERROR_STALE, TIDE_ERROR_SIZE. */
+ * slot but in no live array (TIDE_ERROR_STALE, TIDE_ERROR_SIZE), memory of another CUDA device, and an
+ * array of the pool on the side of the host (TIDE_ERROR_ARGUMENT). */
 TIDE_API tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes);
 TIDE_API tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes);
 

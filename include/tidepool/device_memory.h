@@ -3,8 +3,7 @@
  * when there is none, and what the driver keeps of it for the process.
  *
  *   held      what the slots of pools and the buffers have of the device's memory, live or not,
- *             until it is released; also what was put off while a graph was captured, which a
- *             shortage takes. Pinned and managed memory is not counted
+ *             until it is released. Pinned and managed memory is not counted
  *   reserved  what the driver's memory pool has taken from the device for the process
  *   used      the part of it that is handed out, or that work in flight may still use
  *

@@ -95,9 +95,9 @@ typedef struct tide_pool_options {
 TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
 
 /* Frees the pool and every slot in it. TIDE_ERROR_STATE, nothing changed, while a scope or mark is open
- * (reset the pool first, if these are known to be dead), for a thread's own pool, and while a graph is
- * captured on its stream. NULL: TIDE_OK. The process keeps the address space of up to sixteen small
- * pools of check level 0 for the next, until tide_pool_trim of all types. */
+ * (reset the pool first, if these are known to be dead), and for a thread's own pool. NULL: TIDE_OK.
+ * The process keeps the address space of up to sixteen small pools of check level 0 for the next,
+ * until tide_pool_trim of all types. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
 /* The calling thread's own pool: created on first use, destroyed when the thread ends, even if another

@@ -49,6 +49,10 @@ typedef struct tide_device_methods {
     /* Can a copy use this memory of the host as it is, without the host waiting? NULL: no. */
     bool (*pinned)(tide_device *device, const void *host, size_t bytes);
 
+    /* Is it the memory of another device alone, as far as the driver knows? For pools that are checked.
+     * NULL: nobody knows. */
+    bool (*elsewhere)(tide_device *device, const void *data);
+
     /* What the driver tells other processes of memory (TIDE_MEMORY_IPC) that starts there; in one
      * of those the memory, NULL with a message; and its end there. NULL: there is no such
      * memory. */

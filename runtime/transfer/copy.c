@@ -16,7 +16,7 @@
 /* ---- what may be copied --------------------------------------------------------------------- */
 
 /* In a careful pool, memory of a slot must be of a live array, and end with it. What is no slot's
- * may be an imported array or the user's own. */
+ * may be an imported array or the user's own, of the pool's device. */
 static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, const char *data,
                                   size_t bytes, const char *call)
 {
@@ -41,6 +41,18 @@ static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, co
     return TIDE_OK;
 }
 
+/* Nothing would order the copy with the work of the other device. */
+static tide_status copy_check_device(const tide_pool *pool, const void *data, const char *call)
+{
+    tide_device *device = pool->core->device;
+    if (device->methods->elsewhere == NULL || !device->methods->elsewhere(device, data))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                     "%p is memory of another device than %s, that of pool '%s': tide_copy_from "
+                     "copies between devices",
+                     data, device->name, pool->core->name);
+}
+
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes, const char *call)
 {
     const tide_pool_core *core = pool->core;
@@ -50,10 +62,37 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
     if (bytes > SIZE_MAX / 2 || (uintptr_t)data > UINTPTR_MAX - bytes)
         return tide_fail(TIDE_ERROR_SIZE, call, "%zu bytes at %p exceed the address space", bytes,
                          data);
-    if (core->careful)
-        for (uint32_t i = 0; i < core->rows.used_count; i++)
-            TIDE_FORWARD(copy_check_row(pool, core->rows.used[i], data, bytes, call));
+    if (!core->careful)
+        return TIDE_OK;
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        TIDE_FORWARD(copy_check_row(pool, core->rows.used[i], data, bytes, call));
+    return copy_check_device(pool, data, call);
+}
+
+/* The host's side, in a careful pool: an array of the pool is no memory of the host. */
+static tide_status copy_check_host(const tide_pool *pool, const void *host, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    for (uint32_t i = 0; core->careful && i < core->rows.used_count; i++)
+        for (uint32_t j = 0; j < core->rows.used[i]->count; j++) {
+            const char *start = core->rows.used[i]->slots[j].data;
+            const tide_slot_record *record = &core->rows.used[i]->records[j];
+            if (start != NULL && (const char *)host >= start &&
+                (const char *)host < start + record->bytes)
+                return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                                 "%p, the side of the host, is in an array of pool '%s' of device "
+                                 "%s: are the two pointers in the wrong order?",
+                                 host, core->name, core->device->name);
+        }
     return TIDE_OK;
+}
+
+/* A failure, in the call's name. */
+static tide_status copy_say(tide_status status, const char *call)
+{
+    return status == TIDE_OK || tide_failed_last(call)
+               ? status
+               : tide_fail(status, call, "%s", tide_error_message());
 }
 
 /* May the call go on? What holds for all three copies; to copy nothing may be from and to NULL. */
@@ -113,12 +152,13 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
         memmove(to, from, bytes);
         return TIDE_OK;
     }
+    TIDE_FORWARD(copy_check_host(pool, from, call));
     const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
                              ? copy_directly(pool, to, from, bytes)
                              : tide_ring_write(pool, to, bytes, &piece, 1, call);
-    return tide_streams_finish(pool, status, call);
+    return tide_streams_finish(pool, copy_say(status, call), call);
 }
 
 tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes)
@@ -132,6 +172,7 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
         memmove(to, from, bytes);
         return TIDE_OK;
     }
+    TIDE_FORWARD(copy_check_host(pool, to, call));
     const tide_piece piece = {.host = to, .bytes = bytes};
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_is_pinned(pool, to, bytes)
@@ -139,7 +180,7 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
                              : tide_ring_read(pool, from, bytes, &piece, 1, call);
     if (status == TIDE_OK)
         return TIDE_OK; /* the host has waited */
-    return tide_streams_finish(pool, status, call);
+    return tide_streams_finish(pool, copy_say(status, call), call);
 }
 
 /* A device copies the bytes of one copy in any order, so the two sides must not overlap. */
@@ -166,5 +207,5 @@ tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
     tide_device *device = pool->core->device;
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = device->methods->copy(device, pool->core->streams.own, to, from, bytes);
-    return tide_streams_finish(pool, status, call);
+    return tide_streams_finish(pool, copy_say(status, call), call);
 }

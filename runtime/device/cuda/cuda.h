@@ -85,6 +85,8 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
                            size_t bytes);
 /* Is all of this memory of the host page-locked, as far as the driver knows? */
 bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
+/* Is it another device's alone, as far as the driver knows? */
+bool tide_cuda_elsewhere(tide_device *device, const void *data);
 
 /* runtime/device/cuda/ipc.c */
 tide_status tide_cuda_ipc_export(tide_device *device, void *data, unsigned char handle[64]);

@@ -276,3 +276,19 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
     tide_cuda_leave(entered);
     return known && at >= start && at - start <= range && bytes <= range - (at - start);
 }
+
+bool tide_cuda_elsewhere(tide_device *device, const void *data)
+{
+    unsigned type = 0;
+    int managed = 0, ordinal = 0;
+    int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_IS_MANAGED,
+                   TIDE_CU_POINTER_DEVICE_ORDINAL};
+    void *answers[] = {&type, &managed, &ordinal};
+    tide_cuda_entered entered;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return false;
+    tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));
+    tide_cuda_leave(entered);
+    return result == TIDE_CU_SUCCESS && type == TIDE_CU_MEMORY_DEVICE && managed == 0 &&
+           ordinal != tide_cuda_of(device)->ordinal;
+}

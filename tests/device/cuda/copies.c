@@ -172,6 +172,39 @@ static void staging_during_capture_is_refused(void **unused)
     end(&b);
 }
 
+static void a_checked_pool_tells_pointers_in_the_wrong_order(void **unused)
+{
+    (void)unused;
+    uint32_t words[WORDS] = {0};
+    bench b = bench_start_with(6, (tide_pool_options){.check = TIDE_CHECK_POISON});
+    {
+        TIDE_SCOPE(b.pool);
+        uint32_t *array = tide_acquire(b.pool, uint32_t, WORDS);
+        expect_status(tide_upload(b.pool, words, array, sizeof words), TIDE_ERROR_ARGUMENT);
+        expect_said("tide_upload: ");
+        expect_said("in the wrong order?");
+        expect_status(tide_download(b.pool, array, words, sizeof words), TIDE_ERROR_ARGUMENT);
+        expect_said("tide_download: ");
+        expect_ok(tide_upload(b.pool, array, words, sizeof words));
+    }
+    bench_end(&b);
+}
+
+static void a_failed_copy_names_the_call(void **unused)
+{
+    (void)unused;
+    uint32_t words[WORDS] = {0};
+    bench b = start(7);
+    {
+        TIDE_SCOPE(b.pool);
+        uint32_t *array = tide_acquire(b.pool, uint32_t, WORDS);
+        fake_fail("cuMemcpyAsync", 1, 1, false);
+        expect_status(tide_upload(b.pool, array, words, sizeof words), TIDE_ERROR_DEVICE);
+        expect_said("tide_upload: cuMemcpyAsync: device cuda:0");
+    }
+    end(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -180,6 +213,8 @@ int main(void)
         cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
         cmocka_unit_test(a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it),
         cmocka_unit_test(staging_during_capture_is_refused),
+        cmocka_unit_test(a_checked_pool_tells_pointers_in_the_wrong_order),
+        cmocka_unit_test(a_failed_copy_names_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

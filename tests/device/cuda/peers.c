@@ -210,6 +210,29 @@ static void access_that_is_refused_is_named(void **unused)
     end(&p);
 }
 
+/* A pool that is not checked asks nobody, and the driver copies. */
+static void a_checked_pool_tells_memory_of_another_device(void **unused)
+{
+    (void)unused;
+    pair p = begin(7);
+    tide_pool *checked = tide_pool_create(&(tide_pool_options){
+        .device = p.b.device, .stream = p.b.stream, .check = TIDE_CHECK_POISON});
+    {
+        TIDE_SCOPE(checked);
+        TIDE_SCOPE(p.pool);
+        uint8_t *x = tide_acquire(checked, uint8_t, BYTES),
+                *y = tide_acquire(p.pool, uint8_t, BYTES);
+        uint8_t bytes[BYTES] = {0};
+        expect_ok(tide_upload(checked, x, bytes, BYTES));
+        expect_status(tide_copy(checked, x, y, BYTES), TIDE_ERROR_ARGUMENT);
+        expect_said("is memory of another device than cuda:0");
+        expect_status(tide_upload(checked, y, bytes, BYTES), TIDE_ERROR_ARGUMENT);
+        expect_ok(tide_copy_from(checked, x, p.pool, y, BYTES));
+    }
+    expect_ok(tide_pool_destroy(checked));
+    end(&p);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -218,6 +241,7 @@ int main(void)
         cmocka_unit_test(a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one),
         cmocka_unit_test(kernels_reach_another_device_when_they_may),
         cmocka_unit_test(access_that_is_refused_is_named),
+        cmocka_unit_test(a_checked_pool_tells_memory_of_another_device),
     };
     return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
 }

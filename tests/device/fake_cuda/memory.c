@@ -361,7 +361,7 @@ bool memory_reached(const void *data, const context *by)
     return one->backed == NULL || one->backed->context == by || one->backed->reached[by->device];
 }
 
-uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)
+uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned, bool *managed)
 {
     for (unsigned i = 0; i < arena.count; i++) {
         const block *one = &arena.blocks[i];
@@ -369,6 +369,7 @@ uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)
             continue;
         *start = one->address;
         *pinned = one->pinned;
+        *managed = one->managed;
         return one->used;
     }
     return 0;

@@ -252,7 +252,8 @@ size_t memory_kept(void);                                 /* by pools, and not i
 bool memory_reached(const void *data, const context *by); /* by its device's work */
 const context *memory_owner(uint64_t address);            /* NULL: the host's */
 void memory_end_pool(reserve *of);
-uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned); /* 0: nobody's */
+/* 0: nobody's. */
+uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned, bool *managed);
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);
 struct extent *memory_extents(size_t *count); /* all that is live; to be freed */
