@@ -18,6 +18,7 @@ typedef enum tide_fork_rank {
     TIDE_FORK_BACKGROUND, /* the background thread: started, running, stopping                  */
     TIDE_FORK_EVENTS,     /* the queue of events, and who hears them                            */
     TIDE_FORK_LISTEN,     /* no lock: the child closes the socket                               */
+    TIDE_FORK_PAGES,      /* one device's pages are mapped or unmapped; the child does without   */
     TIDE_FORK_MEMORY,     /* one device's own lists                                             */
     TIDE_FORK_SAMPLES,    /* who took what memory                                               */
     TIDE_FORK_RANKS

@@ -9,6 +9,9 @@
  *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
  *     deleters). The same holds for each wait for a thread, but for one that needs no lock to be
  *     done (runtime/buffers/store/instance.h, 1).
+ *  3. A device's driver is called with locks held where others must not be in it meanwhile: for the
+ *     memory of a depot, and the pages of a device. Such a call takes no lock of the library, waits
+ *     for no thread that needs one, and calls no function of the library or the program.
  *
  * Taking a lock asserts (1), tide_lock_assert_none asserts (2). */
 #ifndef TIDEPOOL_RUNTIME_BASE_LOCK_H

@@ -8,9 +8,9 @@
  * leaves behind its stream (deferred.h), so nothing queued uses a unit that is not in use: it is ready
  * for any stream, a captured one too, and may be unmapped.
  *
- * Under the lock units are claimed and let go of. Who has claimed them calls the driver for them, with
- * nothing locked; what it holds meanwhile it may yet give back, so whoever is refused beside it gives
- * back its own and tries again. */
+ * Under the lock units are claimed and let go of. Who has claimed them calls the driver for them without
+ * it, so memory that is mapped is had meanwhile. One thread at a time maps or unmaps: it first gives back
+ * what is free, so what the driver refuses it is not there. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
@@ -20,8 +20,7 @@
 enum {
     RANGE_TIMES = 8, /* the device's memory: addresses cost nothing, and holes must be found */
     LEAST = 8,
-    RUN = 8,
-    TRIES = 8 /* of a request: others may always be inside; the caller frees more and asks again */
+    RUN = 8
 };
 
 #define NOWHERE SIZE_MAX
@@ -34,16 +33,14 @@ typedef struct unit {
 } unit;
 
 typedef struct tide_cuda_pages {
-    tide_lock lock;
+    tide_lock driving;                  /* held while the driver maps or unmaps (lock.h, 3) */
+    tide_lock lock;                     /* of all below; taken after the other              */
     tide_cu_page_properties properties; /* of what is mapped */
     tide_cu_address base;
     unit *units;
     size_t count, bytes;                         /* of units; of each of them */
     size_t top;                                  /* from this unit on nothing was ever used */
     size_t mapped, mapped_peak, used, used_peak; /* units; used: by blocks */
-    size_t inside;                               /* threads that map or unmap */
-    size_t gave;                                 /* how often one gave memory back */
-    pthread_cond_t done;                         /* one has left */
 } tide_cuda_pages;
 
 static size_t pages_units(const tide_cuda_pages *pages, size_t bytes)
@@ -148,14 +145,13 @@ static tide_cu_result pages_unmap_run(tide_cuda_pages *pages, size_t at)
     return result;
 }
 
-/* Until no more than so many units are mapped and not in use. Notes in `gave` that any was unmapped. */
-static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep, bool *gave)
+/* Until no more than so many units are mapped and not in use. `driving` is held. */
+static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep)
 {
     tide_cu_result result = TIDE_CU_SUCCESS;
     size_t at = 0;
     while (result == TIDE_CU_SUCCESS && (at = pages_claim_unused(pages, at, keep)) != NOWHERE) {
         result = pages_unmap_run(pages, at);
-        *gave = *gave || result == TIDE_CU_SUCCESS;
         tide_lock_take(&pages->lock);
         pages_let_go(pages, at);
         tide_lock_let_go(&pages->lock);
@@ -165,7 +161,7 @@ static tide_cu_result pages_unmap_unused(tide_cuda_pages *pages, size_t keep, bo
 
 /* Units that are claimed. Where there is no more memory, what is free goes back first: here, and that of
  * the driver's pool. */
-static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count, bool *gave)
+static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count)
 {
     const unit *units = cuda->pages->units;
     tide_cu_result result = TIDE_CU_SUCCESS;
@@ -176,7 +172,7 @@ static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count, 
         if (result == TIDE_CU_OUT_OF_MEMORY) {
             if (cuda->pool != NULL)
                 (void)tide_cu.cuMemPoolTrimTo(cuda->pool, 0);
-            if (pages_unmap_unused(cuda->pages, 0, gave) == TIDE_CU_SUCCESS)
+            if (pages_unmap_unused(cuda->pages, 0) == TIDE_CU_SUCCESS)
                 result = pages_map_run(cuda, i, run);
         }
         run += run == 0; /* one that is mapped */
@@ -184,56 +180,13 @@ static tide_cu_result pages_map(const tide_cuda *cuda, size_t at, size_t count, 
     return result;
 }
 
-/* What was mapped of such units for nothing. True: anything was. */
-static bool pages_unmap_claimed(tide_cuda_pages *pages, size_t at, size_t count)
+/* What was mapped of such units for nothing. */
+static void pages_unmap_claimed(tide_cuda_pages *pages, size_t at, size_t count)
 {
     const unit *units = pages->units;
-    bool gave = false;
     for (size_t i = at; i < at + count; i++)
         if (units[i].run != 0 && i + units[i].run <= at + count)
-            gave = pages_unmap_run(pages, i) == TIDE_CU_SUCCESS || gave;
-    return gave;
-}
-
-/* ---- threads beside each other --------------------------------------------------------------- */
-
-/* Returns how often memory was given back until now. */
-static size_t pages_enter(tide_cuda_pages *pages)
-{
-    tide_lock_take(&pages->lock);
-    pages->inside++;
-    const size_t gave = pages->gave;
-    tide_lock_let_go(&pages->lock);
-    return gave;
-}
-
-/* Locked. */
-static void pages_leave(tide_cuda_pages *pages, bool gave)
-{
-    tide_assert(pages->inside > 0);
-    pages->inside--;
-    pages->gave += gave;
-    (void)pthread_cond_broadcast(&pages->done);
-}
-
-/* Whoever was refused has given back its own. It tries again when one of the others inside is done, or at once if
- * any gave back meanwhile: the last one inside tries alone, so what it is told is so. (Whoever wakes too
- * early only tries too early.) A thread with a lock, as a visitor of the sites has, does not wait. */
-static bool pages_try_again(tide_cuda_pages *pages, size_t *since, bool gave)
-{
-    if (tide_lock_held_any())
-        return false;
-    tide_lock_take(&pages->lock);
-    const bool again = pages->inside > 1 || pages->gave != *since;
-    pages->gave += gave;
-    if (pages->inside > 1) {
-        pages->inside--;
-        tide_lock_wait(&pages->lock, &pages->done);
-        pages->inside++;
-    }
-    *since = pages->gave;
-    tide_lock_let_go(&pages->lock);
-    return again;
+            (void)pages_unmap_run(pages, i);
 }
 
 /* ---- where a request goes: locked ---------------------------------------------------------- */
@@ -291,29 +244,33 @@ static tide_status pages_status(tide_device *device, const char *entry, tide_cu_
                                              : tide_cuda_fail(device, entry, result);
 }
 
+static bool pages_is_mapped(const tide_cuda_pages *pages, size_t at, size_t count)
+{
+    for (size_t i = at; i < at + count; i++)
+        if (!pages->units[i].mapped)
+            return false;
+    return true;
+}
+
 /* These units, which are claimed, with memory; else they are let go of, and what was mapped of them for
  * nothing goes back. */
 static tide_cu_result pages_use(const tide_cuda *cuda, size_t at, size_t count)
 {
     tide_cuda_pages *pages = cuda->pages;
-    size_t since = pages_enter(pages);
-    tide_cu_result result;
-    bool gave;
-    unsigned tries = 0;
-    do {
-        gave = false;
-        result = pages_map(cuda, at, count, &gave);
+    tide_cu_result result = TIDE_CU_SUCCESS;
+    if (!pages_is_mapped(pages, at, count)) {
+        tide_lock_take(&pages->driving);
+        result = pages_map(cuda, at, count);
         if (result != TIDE_CU_SUCCESS)
-            gave = pages_unmap_claimed(pages, at, count) || gave;
-    } while (result == TIDE_CU_OUT_OF_MEMORY && ++tries < TRIES &&
-             pages_try_again(pages, &since, gave));
+            pages_unmap_claimed(pages, at, count);
+        tide_lock_let_go(&pages->driving);
+    }
     tide_lock_take(&pages->lock);
     if (result == TIDE_CU_SUCCESS)
         pages->used += count;
     else
         pages_let_go(pages, at);
     pages->used_peak = pages->used > pages->used_peak ? pages->used : pages->used_peak;
-    pages_leave(pages, gave);
     tide_lock_let_go(&pages->lock);
     return result;
 }
@@ -421,12 +378,9 @@ tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
     if (pages == NULL)
         return TIDE_OK;
     tide_deferred_settle_of(device, pages_go);
-    bool gave = false;
-    (void)pages_enter(pages);
-    const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes, &gave);
-    tide_lock_take(&pages->lock);
-    pages_leave(pages, gave);
-    tide_lock_let_go(&pages->lock);
+    tide_lock_take(&pages->driving);
+    const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
+    tide_lock_let_go(&pages->driving);
     return pages_status(device, "cuMemUnmap", result);
 }
 
@@ -476,7 +430,7 @@ static void pages_forget(tide_cuda_pages *pages)
     if (pages->units != NULL)
         tide_os_unreserve(pages->units, pages->count * sizeof *pages->units);
     tide_lock_destroy(&pages->lock);
-    (void)pthread_cond_destroy(&pages->done);
+    tide_lock_destroy(&pages->driving);
     tide_os_free(pages);
 }
 
@@ -491,8 +445,8 @@ tide_status tide_cuda_pages_begin(tide_device *device)
     if (pages == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_device_open", "no memory for device %s",
                          device->name);
-    *pages =
-        (tide_cuda_pages){.lock = TIDE_LOCK(TIDE_FORK_MEMORY), .done = PTHREAD_COND_INITIALIZER};
+    *pages = (tide_cuda_pages){.lock = TIDE_LOCK(TIDE_FORK_MEMORY),
+                               .driving = TIDE_LOCK(TIDE_FORK_PAGES)};
     tide_status status = pages_reserve(device, pages);
     if (status == TIDE_OK)
         cuda->pages = pages;

@@ -3,7 +3,6 @@
  * free in the middle is unmapped, and any request is met that fits in what is free. */
 #include <tidepool/buffers.h>
 #include <tidepool/device_memory.h>
-#include <tidepool/site.h>
 #include <tidepool/tune.h>
 
 #include <pthread.h>
@@ -11,6 +10,7 @@
 
 #include "support.h"
 
+#include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 
 /* LEAST: of which fewer bytes are the driver's pool's; so much is mapped at once, too. */
@@ -289,10 +289,8 @@ static void nobody_waits_for_another_threads_call_of_the_driver(void **unused)
     while (fake_held_up() == 0)
         sched_yield();
     uint8_t *y = take(&b, LEAST);
-    const tide_status trimmed = tide_device_memory_trim(b.device, 0);
     fake_hold_up(NULL);
     pthread_join(thread, &got);
-    expect_ok(trimmed);
     assert_true(y == x && got != NULL && got != y);
     give(&b, y);
     give(&b, got);
@@ -300,39 +298,112 @@ static void nobody_waits_for_another_threads_call_of_the_driver(void **unused)
     bench_end(&b);
 }
 
-static void *trim_all(void *of)
+/* Another thread. */
+typedef struct other {
+    const bench *b;
+    int memory; /* what it takes */
+    size_t bytes;
+    const struct other *until; /* who trims: until this one is done */
+    pthread_t thread;
+    int number; /* atomic; 0: not yet */
+    bool done;  /* atomic             */
+    void *got;
+} other;
+
+static bool other_is_done(const other *o)
 {
-    const bench *b = of;
-    expect_ok(tide_device_memory_trim(b->device, 0));
+    return __atomic_load_n(&o->done, __ATOMIC_ACQUIRE);
+}
+
+static bool other_sleeps(const other *o)
+{
+    const int number = __atomic_load_n(&o->number, __ATOMIC_ACQUIRE);
+    return number != 0 && tide_os_thread_sleeps(number);
+}
+
+static void *other_takes(void *of)
+{
+    other *o = of;
+    tide_device *device = o->b->device;
+    __atomic_store_n(&o->number, tide_os_thread_number(), __ATOMIC_RELEASE);
+    if (device->methods->allocate(device, o->b->stream, o->memory, o->bytes, 64, &o->got) !=
+        TIDE_OK)
+        o->got = NULL;
+    __atomic_store_n(&o->done, true, __ATOMIC_RELEASE);
     return NULL;
+}
+
+/* All, once; or nothing, until another one is done. */
+static void *other_trims(void *of)
+{
+    other *o = of;
+    __atomic_store_n(&o->number, tide_os_thread_number(), __ATOMIC_RELEASE);
+    do {
+        expect_ok(o->b->device->methods->trim(o->b->device, o->until != NULL ? SIZE_MAX : 0));
+        sched_yield();
+    } while (o->until != NULL && !other_is_done(o->until));
+    return NULL;
+}
+
+static void other_begin(other *o, void *(*run)(void *))
+{
+    assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
 }
 
 /* It waits for that thread: of what the device has nothing is had meanwhile. */
 static void nobody_is_refused_what_another_thread_gives_back(void **unused)
 {
     (void)unused;
-    bench b = start(14);
-    pthread_t trims, takes;
-    void *got = NULL;
-    fake_limit(4 * LEAST);
-    give(&b, take(&b, 4 * LEAST));
-    fake_synchronise_all();
-    fake_hold_up("cuMemUnmap");
-    assert_int_equal(pthread_create(&trims, NULL, trim_all, &b), 0);
+    static const int memories[] = {TIDE_MEMORY_DEVICE, TIDE_MEMORY_MANAGED};
+    for (int i = 0; i < 2; i++) {
+        bench b = start(14);
+        other trims = {.b = &b};
+        other takes = {.b = &b, .memory = memories[i], .bytes = 4 * LEAST};
+        fake_limit(4 * LEAST);
+        give(&b, take(&b, 4 * LEAST));
+        fake_synchronise_all();
+        fake_hold_up("cuMemUnmap");
+        other_begin(&trims, other_trims);
+        while (fake_held_up() == 0)
+            sched_yield();
+        other_begin(&takes, other_takes);
+        while (!other_is_done(&takes) && !other_sleeps(&takes) && fake_held_up() == 1)
+            sched_yield();
+        fake_hold_up(NULL);
+        pthread_join(trims.thread, NULL);
+        pthread_join(takes.thread, NULL);
+        assert_non_null(takes.got);
+        assert_int_equal(fake_live_bytes(), 4 * LEAST);
+        b.device->methods->release(b.device, b.stream, memories[i], takes.got, 4 * LEAST);
+        bench_end(&b);
+    }
+}
+
+/* One has all there is, and is refused because it wants more. Another one wants what there is: it waits for
+ * what the first one gives back, though a third one comes and goes. */
+static void nobody_is_refused_what_another_thread_has_in_vain(void **unused)
+{
+    (void)unused;
+    bench b = start(16);
+    other has = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = 4 * LEAST};
+    other takes = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = LEAST};
+    other trims = {.b = &b, .until = &takes};
+    fake_limit(LEAST);
+    fake_hold_up("cuMemMap");
+    other_begin(&has, other_takes);
     while (fake_held_up() == 0)
         sched_yield();
-    fake_count_anew();
-    assert_int_equal(pthread_create(&takes, NULL, take_new, &b), 0);
-    while (fake_calls("cuMemCreate") == 0)
-        sched_yield();
-    while (fake_held_up() == 1 && fake_calls("cuMemCreate") < 2)
+    other_begin(&takes, other_takes);
+    other_begin(&trims, other_trims);
+    while (!other_is_done(&takes) && (!other_sleeps(&takes) || !other_sleeps(&trims)))
         sched_yield();
     fake_hold_up(NULL);
-    pthread_join(trims, NULL);
-    pthread_join(takes, &got);
-    assert_non_null(got);
-    assert_int_equal(fake_live_bytes(), 4 * LEAST);
-    give(&b, got);
+    pthread_join(has.thread, NULL);
+    pthread_join(takes.thread, NULL);
+    pthread_join(trims.thread, NULL);
+    assert_null(has.got);
+    assert_non_null(takes.got);
+    give(&b, takes.got);
     bench_end(&b);
 }
 
@@ -365,123 +436,6 @@ static void threads_that_are_refused_beside_each_other_end(void **unused)
         assert_null(served);
     }
     assert_int_equal(fake_live_bytes(), 0);
-    bench_end(&b);
-}
-
-static bool is_answered; /* atomic */
-
-static bool answered(void)
-{
-    return __atomic_load_n(&is_answered, __ATOMIC_ACQUIRE);
-}
-
-static void *take_too_much(void *of)
-{
-    const bench *b = of;
-    void *data = take(b, 12 * LEAST);
-    __atomic_store_n(&is_answered, true, __ATOMIC_RELEASE);
-    return data;
-}
-
-/* One is inside all the time and has all there is; another one comes and goes until there is an answer. */
-static void too_much_is_refused_beside_threads_that_come_and_go(void **unused)
-{
-    (void)unused;
-    enum { TRIES = 8, ENOUGH = 1000 };
-    bench b = start(16);
-    pthread_t stays, takes;
-    void *had = NULL, *got = &b;
-    fake_limit(LEAST);
-    fake_hold_up("cuMemMap");
-    fake_count_anew();
-    assert_int_equal(pthread_create(&stays, NULL, take_new, &b), 0);
-    while (fake_held_up() == 0)
-        sched_yield();
-    __atomic_store_n(&is_answered, false, __ATOMIC_RELEASE);
-    assert_int_equal(pthread_create(&takes, NULL, take_too_much, &b), 0);
-    while (!answered() && fake_calls("cuMemCreate") < ENOUGH) {
-        expect_ok(b.device->methods->trim(b.device, SIZE_MAX));
-        sched_yield();
-    }
-    const unsigned calls = fake_calls("cuMemCreate");
-    fake_hold_up(NULL);
-    pthread_join(stays, &had);
-    pthread_join(takes, &got);
-    assert_int_equal(calls, 1 + 2 * TRIES); /* each once more when what is free went back */
-    assert_true(had == NULL && got == NULL);
-    bench_end(&b);
-}
-
-/* However many come and go meanwhile: here one before each unit it gives back. */
-static void who_gives_nothing_back_is_no_reason_to_try_again(void **unused)
-{
-    (void)unused;
-    enum { ROUNDS = 100 };
-    bench b = start(18);
-    pthread_t takes;
-    void *got = &b;
-    int rounds = 0;
-    fake_limit(6 * LEAST);
-    __atomic_store_n(&is_answered, false, __ATOMIC_RELEASE);
-    fake_hold_up("cuMemUnmap");
-    assert_int_equal(pthread_create(&takes, NULL, take_too_much, &b), 0);
-    for (; rounds < ROUNDS && !answered(); rounds++) {
-        while (fake_held_up() == 0 && !answered())
-            sched_yield();
-        expect_ok(b.device->methods->trim(b.device, SIZE_MAX));
-        fake_hold_up(NULL);
-        while (fake_held_up() != 0)
-            sched_yield();
-        fake_hold_up("cuMemUnmap");
-    }
-    fake_hold_up(NULL);
-    pthread_join(takes, &got);
-    assert_true(rounds < ROUNDS);
-    assert_null(got);
-    bench_end(&b);
-}
-
-typedef struct visitor {
-    const bench *b;
-    unsigned visits;
-    void *got;
-} visitor;
-
-static bool take_at_site(tide_site *site, void *user)
-{
-    visitor *v = user;
-    (void)site;
-    v->visits++;
-    v->got = take(v->b, LEAST);
-    return false;
-}
-
-/* It waits for nobody: here for a thread that goes on only afterwards. */
-static void who_holds_a_lock_is_refused_beside_another_thread(void **unused)
-{
-    (void)unused;
-    bench b = start(17);
-    pthread_t trims;
-    visitor v = {.b = &b};
-    {
-        TIDE_SCOPE(b.pool);
-        assert_non_null(tide_acquire(b.pool, uint8_t, 1)); /* a site */
-    }
-    expect_ok(tide_pool_wait(b.pool));
-    expect_ok(tide_pool_reset(b.pool));
-    expect_ok(tide_device_memory_trim(b.device, 0));
-    fake_limit(fake_live_bytes() + LEAST);
-    give(&b, take(&b, LEAST));
-    fake_synchronise_all();
-    fake_hold_up("cuMemUnmap");
-    assert_int_equal(pthread_create(&trims, NULL, trim_all, &b), 0);
-    while (fake_held_up() == 0)
-        sched_yield();
-    tide_site_each(take_at_site, &v);
-    fake_hold_up(NULL);
-    pthread_join(trims, NULL);
-    assert_int_equal(v.visits, 1);
-    assert_null(v.got);
     bench_end(&b);
 }
 
@@ -601,10 +555,8 @@ int main(void)
         cmocka_unit_test(units_are_mapped_and_unmapped_several_at_once),
         cmocka_unit_test(nobody_waits_for_another_threads_call_of_the_driver),
         cmocka_unit_test(nobody_is_refused_what_another_thread_gives_back),
+        cmocka_unit_test(nobody_is_refused_what_another_thread_has_in_vain),
         cmocka_unit_test(threads_that_are_refused_beside_each_other_end),
-        cmocka_unit_test(too_much_is_refused_beside_threads_that_come_and_go),
-        cmocka_unit_test(who_gives_nothing_back_is_no_reason_to_try_again),
-        cmocka_unit_test(who_holds_a_lock_is_refused_beside_another_thread),
         cmocka_unit_test(what_is_free_goes_back_before_the_driver_refuses),
         cmocka_unit_test(a_live_array_grows_where_it_is),
         cmocka_unit_test(an_array_that_cannot_grow_is_copied),
