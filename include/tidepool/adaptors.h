@@ -62,13 +62,12 @@ typedef struct tide_torch_capture {
  * other libraries are not for memory of PyTorch's. */
 TIDE_API void tide_torch_told(void);
 
-/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. When
- * nothing of it is live its memory is the device's again: the host waits for the device, which would end
- * captures, so where one is under way that was told (also by tide_capture_begin) or the wait fails it
- * happens when a later pool ends or is released, or memory is short; and a capture to a pool begins when
- * the wait is over. The wait may end a capture that another thread begins meanwhile by
- * tide_capture_begin. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE the capture has not begun, and `end` is
- * not called. */
+/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. The memory
+ * of a pool that was released, and of which nothing is live, goes back after a wait for the device.
+ * While a capture is under way that the library was told of, or if the wait fails, it goes back later:
+ * when another pool ends or is released, or memory is short. A capture to a pool begins when such a wait
+ * is over; tide_capture_begin does not wait for it, and its capture may be ended by it. On
+ * TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE the capture has not begun, and `end` is not called. */
 TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
                                            const tide_torch_capture *capture);
 TIDE_API void tide_torch_pool_end(int device, tide_torch_pool pool);

@@ -57,14 +57,11 @@ static bool graph_may_wait(const tide_adaptor *of)
     return of->begun == NULL && __atomic_load_n(&of->device->graphs, __ATOMIC_RELAXED) == 0;
 }
 
-/* Takes all out of the list that nobody uses and of which nothing is live; NULL: there are none, or nobody
- * may wait now. Until graph_end_sweep no capture to a pool begins. */
-static tide_graph_pool *graph_begin_sweep(tide_adaptor *of)
+/* Locked. Takes all out of the list that nobody uses and of which nothing is live. */
+static tide_graph_pool *graph_take_unused(tide_adaptor *of)
 {
     tide_graph_pool *unused = NULL;
-    graph_take_lock();
-    for (tide_graph_pool **link = &of->pools, *pool;
-         graph_may_wait(of) && (pool = *link) != NULL;) {
+    for (tide_graph_pool **link = &of->pools, *pool; (pool = *link) != NULL;) {
         if (pool->uses != 0 || pool->held != 0 || graph_is_live(pool->buffers)) {
             link = &pool->next;
             continue;
@@ -73,6 +70,14 @@ static tide_graph_pool *graph_begin_sweep(tide_adaptor *of)
         pool->next = unused;
         unused = pool;
     }
+    return unused;
+}
+
+/* NULL: there are none, or nobody may wait now. Until graph_end_sweep no capture to a pool begins. */
+static tide_graph_pool *graph_begin_sweep(tide_adaptor *of)
+{
+    graph_take_lock();
+    tide_graph_pool *unused = graph_may_wait(of) ? graph_take_unused(of) : NULL;
     of->sweeps += unused != NULL;
     tide_lock_let_go(&graph_lock);
     return unused;
@@ -114,27 +119,31 @@ bool tide_graph_sweep(tide_adaptor *of)
     return waited;
 }
 
-static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id)
+/* NULL: it has failed. */
+static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id, const char *call)
 {
-    tide_graph_pool *made = tide_os_resize(NULL, sizeof *made);
     const tide_buffers_options kept = {.name = "graphs", .kept = true};
-    tide_buffers *buffers = made != NULL ? tide_buffers_create(of->device, &kept) : NULL;
-    if (buffers == NULL) {
+    tide_graph_pool *made = tide_os_resize(NULL, sizeof *made);
+    if (made == NULL) {
+        (void)tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a pool of graphs");
+        return NULL;
+    }
+    *made = (tide_graph_pool){.id = id, .buffers = tide_buffers_create(of->device, &kept)};
+    if (made->buffers == NULL) {
         tide_os_free(made);
         return NULL;
     }
-    *made = (tide_graph_pool){.id = id, .buffers = buffers};
     return made;
 }
 
 /* ---- captures ----------------------------------------------------------------------------------- */
 
 /* Into the list, with the pool of that name or, if there is none, with the one made. A sweep that waits for
- * the device would end the capture, so it is over first; in a forked child it never is. */
+ * the device would end the capture, so it is over first. */
 static void graph_enlist(tide_adaptor *of, graph_begun *begun, tide_graph_pool **made)
 {
     graph_take_lock();
-    while (of->sweeps != 0 && !tide_driver_forked(TIDE_DRIVER_CUDA))
+    while (of->sweeps != 0)
         tide_lock_wait(&graph_lock, &graph_swept);
     begun->pool = graph_find(of, (*made)->id);
     if (begun->pool == NULL) {
@@ -153,11 +162,15 @@ static void graph_enlist(tide_adaptor *of, graph_begun *begun, tide_graph_pool *
 tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
                                   const tide_torch_capture *capture, const char *call)
 {
+    if (!tide_driver_alive(TIDE_DRIVER_CUDA))
+        return tide_driver_refuse(TIDE_DRIVER_CUDA, call);
     graph_begun *begun = tide_os_resize(NULL, sizeof *begun);
-    tide_graph_pool *made = begun != NULL ? graph_make(of, id) : NULL;
+    if (begun == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a capture");
+    tide_graph_pool *made = graph_make(of, id, call);
     if (made == NULL) {
         tide_os_free(begun);
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a pool of graphs");
+        return tide_error_status();
     }
     *begun = (graph_begun){.capture = *capture, .held = 1};
     graph_enlist(of, begun, &made);

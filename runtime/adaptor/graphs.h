@@ -50,7 +50,7 @@ tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data);
 void tide_graph_pool_let_go(tide_adaptor *of, tide_graph_pool *pool);
 
 /* Ends the pools that were released and have nothing live. What cannot be waited for stays, for the next
- * sweep. True: there were such. */
+ * sweep. True: this sweep ended some; one beside another finds none, and does not wait for it. */
 bool tide_graph_sweep(tide_adaptor *of);
 
 /* The memory is used on that stream, too, until it is freed. */
