@@ -3,7 +3,8 @@
  *
  * For one transfer the parts lie packed in a block on the device, itself an array of the pool for
  * as long as the call takes. Kernels for frames pack and unpack it in one launch; where there are
- * none, copies within the device do. Much data gains nothing from packing: it goes part by part. */
+ * none, copies within the device pack it, and what goes up goes part by part. So does much data,
+ * which gains nothing from packing. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
@@ -103,6 +104,22 @@ static tide_status parts_status_of(tide_frame_result helped)
     return helped == TIDE_FRAME_FAILED ? tide_error_status() : TIDE_OK;
 }
 
+/* ---- part by part --------------------------------------------------------------------------- */
+
+static tide_status parts_move_one(tide_pool *pool, const tide_part *part, bool up)
+{
+    const size_t bytes = parts_bytes_of(part);
+    return up ? tide_upload(pool, part->data, part->host, bytes)
+              : tide_download(pool, part->host, part->data, bytes);
+}
+
+static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size_t count, bool up)
+{
+    for (size_t i = 0; i < count; i++)
+        TIDE_FORWARD(parts_move_one(pool, &parts[i], up));
+    return TIDE_OK;
+}
+
 /* ---- packing -------------------------------------------------------------------------------- */
 
 /* The parts of a frame as they lie in its block, and where on the host they belong. */
@@ -140,44 +157,48 @@ static void parts_pack_end(packing *pack)
     tide_os_free(pack->pieces);
 }
 
-/* Between the block and the parts one by one, within the device. `out`: out of the block. */
-static tide_status parts_copy_each(tide_pool *pool, const packing *pack, char *block, bool out)
+/* Into the block one by one, within the device. */
+static tide_status parts_copy_each(tide_pool *pool, const packing *pack, char *block)
 {
     tide_device *device = pool->core->device;
     for (size_t i = 0; i < pack->count; i++) {
-        void *packed = block + pack->offsets[i], *data = pack->parts[i].data;
-        if (pack->pieces[i].bytes == 0)
+        const size_t bytes = pack->pieces[i].bytes;
+        if (bytes == 0)
             continue;
-        tide_assert(pack->offsets[i] + pack->pieces[i].bytes <= pack->bytes);
-        TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, out ? data : packed,
-                                           out ? packed : data, pack->pieces[i].bytes));
+        tide_assert(pack->offsets[i] + bytes <= pack->bytes);
+        TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own,
+                                           block + pack->offsets[i], pack->parts[i].data, bytes));
     }
     return TIDE_OK;
 }
 
-static tide_status parts_move_packed(tide_pool *pool, const packing *pack, char *block, bool out)
-{
-    switch (parts_ask_help(pool, out ? TIDE_FRAME_UNPACK : TIDE_FRAME_PACK, pack->parts,
-                           pack->count, block, pack->offsets)) {
-    case TIDE_FRAME_QUEUED: return TIDE_OK;
-    case TIDE_FRAME_FAILED: return tide_error_status();
-    default: return parts_copy_each(pool, pack, block, out);
-    }
-}
-
+/* The kernels that were there may have been switched off meanwhile. */
 static tide_status parts_upload_packed(tide_pool *pool, const packing *pack, char *block,
                                        const char *call)
 {
     TIDE_FORWARD(tide_ring_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
-    return parts_move_packed(pool, pack, block, true);
+    const tide_frame_result helped =
+        parts_ask_help(pool, TIDE_FRAME_UNPACK, pack->parts, pack->count, block, pack->offsets);
+    return helped == TIDE_FRAME_ABSENT ? parts_move_each(pool, pack->parts, pack->count, true)
+                                       : parts_status_of(helped);
 }
 
 static tide_status parts_download_packed(tide_pool *pool, const packing *pack, char *block,
                                          const char *call)
 {
     TIDE_FORWARD(tide_ring_admit(pool, call));
-    TIDE_FORWARD(parts_move_packed(pool, pack, block, false));
+    const tide_frame_result helped =
+        parts_ask_help(pool, TIDE_FRAME_PACK, pack->parts, pack->count, block, pack->offsets);
+    TIDE_FORWARD(helped == TIDE_FRAME_ABSENT ? parts_copy_each(pool, pack, block)
+                                             : parts_status_of(helped));
     return tide_ring_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
+}
+
+static tide_status parts_move_packed(tide_pool *pool, const packing *pack, char *block, bool up,
+                                     const char *call)
+{
+    return up ? parts_upload_packed(pool, pack, block, call)
+              : parts_download_packed(pool, pack, block, call);
 }
 
 /* ---- a block for a while -------------------------------------------------------------------- */
@@ -203,50 +224,27 @@ static void *parts_block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
 
 /* ---- up and down ---------------------------------------------------------------------------- */
 
-typedef tide_status move_one(tide_pool *pool, const tide_part *part, size_t bytes);
-
-static tide_status parts_upload_one(tide_pool *pool, const tide_part *part, size_t bytes)
-{
-    return tide_upload(pool, part->data, part->host, bytes);
-}
-
-static tide_status parts_download_one(tide_pool *pool, const tide_part *part, size_t bytes)
-{
-    return tide_download(pool, part->host, part->data, bytes);
-}
-
-static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size_t count,
-                                   move_one *move)
-{
-    for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(move(pool, &parts[i], parts_bytes_of(&parts[i])));
-    return TIDE_OK;
-}
-
-typedef tide_status move_packed(tide_pool *pool, const packing *pack, char *block,
-                                const char *call);
-
-/* Packed if there is little of it and memory for a block, else part by part: so what goes up is where no kernel
- * unpacks it, which would take a copy for each part, too. */
-static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, size_t count,
-                                    move_one *one, move_packed *packed, const char *call)
+/* Packed if there is little of it and memory for a block, else part by part: so what goes up where no kernel
+ * unpacks it, for that would take a copy for each part. */
+static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, size_t count, bool up,
+                                    const char *call)
 {
     TIDE_FORWARD(parts_check(pool, parts, count, true, call));
-    if (pool->core->device->host || count < 2 ||
-        (one == parts_upload_one && !parts_has_kernels(pool)))
-        return parts_move_each(pool, parts, count, one);
+    if (pool->core->device->host || count < 2)
+        return parts_move_each(pool, parts, count, up);
     packing pack;
     tide_mark mark;
     void *block = NULL;
     tide_status status = TIDE_OK;
-    if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0) {
+    if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0 &&
+        (!up || parts_has_kernels(pool))) {
         status = tide_streams_gather(pool, call);
         block = status == TIDE_OK ? parts_block_begin(pool, pack.bytes, &mark) : NULL;
     }
     if (status == TIDE_OK && block == NULL) {
-        status = parts_move_each(pool, parts, count, one);
+        status = parts_move_each(pool, parts, count, up);
     } else if (status == TIDE_OK) {
-        status = tide_rewind_after(pool, mark, packed(pool, &pack, block, call));
+        status = tide_rewind_after(pool, mark, parts_move_packed(pool, &pack, block, up, call));
         status = tide_streams_finish(pool, status, call);
     }
     parts_pack_end(&pack);
@@ -255,14 +253,12 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
 
 tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count)
 {
-    return parts_move_frame(pool, parts, count, parts_upload_one, parts_upload_packed,
-                            "tide_upload_frame");
+    return parts_move_frame(pool, parts, count, true, "tide_upload_frame");
 }
 
 tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count)
 {
-    return parts_move_frame(pool, parts, count, parts_download_one, parts_download_packed,
-                            "tide_download_frame");
+    return parts_move_frame(pool, parts, count, false, "tide_download_frame");
 }
 
 /* ---- fill ----------------------------------------------------------------------------------- */

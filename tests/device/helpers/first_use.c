@@ -63,6 +63,27 @@ static void the_first_frame_has_them_compiled(void **unused)
     assert_int_equal(fake_calls("cuModuleUnload"), 1);
 }
 
+/* It goes up part by part whether there are kernels or not. */
+static void what_is_too_large_to_be_packed_has_none_compiled(void **unused)
+{
+    (void)unused;
+    enum { LARGE = 9 << 20 };
+    static uint8_t bytes[LARGE];
+    bench b = start();
+    {
+        TIDE_FRAME(b.pool, (uint8_t, x, LARGE), (uint8_t, y, LARGE));
+        tide_part parts[] = {{x, bytes, TIDE_U8, LARGE}, {y, bytes, TIDE_U8, LARGE}};
+        expect_ok(tide_upload_frame(b.pool, parts, 2));
+        assert_int_equal(loads(), 0);
+        parts[0].count = parts[1].count = BYTES;
+        expect_ok(tide_upload_frame(b.pool, parts, 2));
+        fake_synchronise_all();
+        assert_int_equal(loads(), 1);
+        assert_int_equal(fake_kernel_runs("tide_unpack"), 1);
+    }
+    bench_end(&b);
+}
+
 static void they_are_switched_off_by_a_setting(void **unused)
 {
     (void)unused;
@@ -203,6 +224,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_frame_has_them_compiled),
+        cmocka_unit_test(what_is_too_large_to_be_packed_has_none_compiled),
         cmocka_unit_test(they_are_switched_off_by_a_setting),
         cmocka_unit_test(who_comes_meanwhile_goes_part_by_part),
         cmocka_unit_test(what_fails_is_said_once_and_not_tried_again),
