@@ -6,6 +6,7 @@ Each case is a process of its own, for the allocator is chosen before the first 
 Exits 0 if all cases passed, 77 without PyTorch or a GPU, else 1. What fails with PyTorch's own allocator is said and no
 more, and so is a torch.compile that has no Triton."""
 import ctypes
+import importlib.util
 import json
 import os
 import subprocess
@@ -149,6 +150,8 @@ def pair(torch):
 
 def compiled(torch):
     """torch.compile with graphs of its own."""
+    if importlib.util.find_spec("triton") is None:
+        return "not run: torch.compile needs triton, which is not here"
     model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)).cuda()
     quick = torch.compile(model, mode="reduce-overhead")
     with torch.no_grad():
@@ -237,7 +240,7 @@ def run(case, library, hooks):
     elif case == "recorded":
         recorded(torch)
     elif case == "compiled":
-        compiled(torch)
+        said = compiled(torch)
     elif case == "graphed-callables":
         graphed_callables(torch)
     elif case.startswith("mempool"):
@@ -268,7 +271,7 @@ def main():
         passed = done.returncode == 0
         said = done.stdout.strip() if passed else (done.stderr.strip().splitlines() or ["no words"])[-1]
         print(json.dumps({"torch": case, "said": said[:300], "passed": bool(passed), "status": done.returncode}), flush=True)
-        theirs = case.endswith(("-pytorch", "-expandable")) or "triton" in said.lower()
+        theirs = case.endswith(("-pytorch", "-expandable"))
         failed += not passed and not theirs
     return 1 if failed else 0
 

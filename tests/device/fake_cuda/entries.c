@@ -124,6 +124,13 @@ ENTRY(cuDeviceGetAttribute, int *value, int attribute, tide_cu_device device)
     return control_leave(0);
 }
 
+ENTRY(cuDeviceCanAccessPeer, int *can, tide_cu_device device, tide_cu_device peer)
+{
+    START(cuDeviceCanAccessPeer);
+    *can = device != peer && fake_has(FAKE_PEERS);
+    return control_leave(0);
+}
+
 /* ---- contexts ----------------------------------------------------------------------------- */
 
 ENTRY(cuDevicePrimaryCtxRetain, tide_cu_context *out, tide_cu_device device)

@@ -282,9 +282,9 @@ FILL(8, unsigned char)
 FILL(16, unsigned short)
 FILL(32, unsigned)
 
-ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream)
+static int copy(tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream,
+                bool between)
 {
-    START_CURRENT(cuMemcpyAsync);
     const work one = {
         .run = memory_copy,
         .to = to,
@@ -292,8 +292,15 @@ ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes, tid
         .width = bytes,
         .ranges = {{(void *)(uintptr_t)to, bytes, true}, {(void *)(uintptr_t)from, bytes, false}},
         .range_count = 2,
-        .what = "a copy"};
-    return control_leave(entry_queue(stream, &one));
+        .between = between,
+        .what = between ? "a copy between devices" : "a copy"};
+    return entry_queue(stream, &one);
+}
+
+ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream)
+{
+    START_CURRENT(cuMemcpyAsync);
+    return control_leave(copy(to, from, bytes, stream, false));
 }
 
 /* Each side lies where the caller says. */
@@ -304,23 +311,7 @@ ENTRY(cuMemcpyPeerAsync, tide_cu_address to, tide_cu_context to_context, tide_cu
     if (memory_owner(to) != (context *)(void *)to_context ||
         memory_owner(from) != (context *)(void *)from_context)
         return control_leave(TIDE_CU_INVALID_VALUE);
-    const work one = {
-        .run = memory_copy,
-        .to = to,
-        .from = from,
-        .width = bytes,
-        .ranges = {{(void *)(uintptr_t)to, bytes, true}, {(void *)(uintptr_t)from, bytes, false}},
-        .range_count = 2,
-        .between = true,
-        .what = "a copy between devices"};
-    return control_leave(entry_queue(stream, &one));
-}
-
-ENTRY(cuDeviceCanAccessPeer, int *can, tide_cu_device device, tide_cu_device peer)
-{
-    START(cuDeviceCanAccessPeer);
-    *can = device != peer && fake_has(FAKE_PEERS);
-    return control_leave(0);
+    return control_leave(copy(to, from, bytes, stream, true));
 }
 
 ENTRY(cuMemPoolSetAccess, tide_cu_pool pool, const tide_cu_access *access, size_t count)
