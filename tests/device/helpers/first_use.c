@@ -16,6 +16,7 @@
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"
+#include "runtime/base/os.h"
 #include "runtime/device/device.h"
 #include "tests/device/cuda/support.h"
 
@@ -199,6 +200,7 @@ static void what_is_not_ordered_is_found_and_a_fault_loses_the_device(void **unu
     if (!tide_nvrtc_compile(text, (tide_cuda_target){90, 13000}, &made, error, sizeof error))
         fail_msg("%s", error);
     void *module = device->load(b.device, made.code);
+    tide_os_free(made.code);
     void *other = fake_stream_create(0), *data = tide_acquire(b.pool, uint32_t, 32);
     void *add = device->kernel(b.device, module, "add");
     uint32_t by = 1;
