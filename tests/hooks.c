@@ -66,6 +66,11 @@ void set_either(const char *name, double value)
     must(tide_constant_set(name, value) || tide_tune_set(name, value) == TIDE_OK, name);
 }
 
+void allow_background(void)
+{
+    tide_setting_set(TIDE_SETTING_background, 1);
+}
+
 bool stager_is_there(void)
 {
     char path[TIDE_LOCATE_PATH], error[512];

@@ -31,6 +31,9 @@ void reset_constants(void);
 /* A constant, or else a setting. */
 void set_either(const char *name, double value);
 
+/* The setting `background` is 1, as by the environment: no thread starts before it is wanted. */
+void allow_background(void);
+
 /* Is there a program that compiles sites? */
 bool stager_is_there(void);
 

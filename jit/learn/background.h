@@ -19,7 +19,8 @@ int tide_background_create_thread(pthread_t *thread, void *(*run)(void *));
 
 /* Some window or burst of a trial is full, or code was ordered: the next round is due after one
  * period. Starts the thread if there is none and the setting `background` allows it. Nothing while
- * nothing is learned (setting `learn`); when that becomes 1 again this is called for what came meanwhile. */
+ * nothing is learned (setting `learn`). When a call makes both settings 1, this is called for what came
+ * meanwhile. */
 void tide_background_wanted(void);
 
 /* Something has to go by age, soon or later: starts the thread likewise, which looks after it for as

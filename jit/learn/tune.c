@@ -48,6 +48,13 @@ static tide_status tune_set(const tide_tune_entry *entry, double value, const ch
     return TIDE_OK;
 }
 
+/* May learning start the background thread? */
+static bool tune_allows_thread(void)
+{
+    return tide_setting_get(TIDE_SETTING_learn) != 0 &&
+           tide_setting_get(TIDE_SETTING_background) != 0;
+}
+
 tide_status tide_tune_set(const char *name, double value)
 {
     const char *call = "tide_tune_set";
@@ -55,9 +62,9 @@ tide_status tide_tune_set(const char *name, double value)
     const tide_tune_entry *entry = tune_find(name, call);
     if (entry == NULL)
         return tide_error_status();
-    bool learned = tide_setting_get(TIDE_SETTING_learn) != 0;
+    bool allowed = tune_allows_thread();
     TIDE_FORWARD(tune_set(entry, value, call));
-    if (!learned && tide_setting_get(TIDE_SETTING_learn) != 0)
+    if (!allowed && tune_allows_thread())
         tide_background_wanted(); /* for what was used meanwhile, and may not be again */
     return TIDE_OK;
 }

@@ -19,7 +19,7 @@ static tide_buffers *made_idle(void)
     set_constant("background_period", 1);
     set_constant("background_idle", 20);
     tide_buffers *buffers = made(&(tide_buffers_options){.age_max = AGE});
-    expect_ok(tide_tune_set("background", 1));
+    allow_background();
     return buffers;
 }
 

@@ -79,7 +79,7 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     (void)state;
     enum { SITES = 20, WINDOW = 200 };
     use uses[SITES];
-    set("background", 1);
+    allow_background();
     size_t before = tasks();
     for (unsigned i = 0; i < SITES; i++) {
         char name[64];
@@ -104,7 +104,7 @@ static void no_thread_appears_while_nothing_is_learned(void **state)
     (void)state;
     enum { WINDOW = 200 };
     use u = use_of("background: not learned", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    set("background", 1);
+    allow_background();
     use_times(&u, WINDOW - 1);
     set("learn", 0);
     use_times(&u, 2);
@@ -120,7 +120,7 @@ static void what_was_used_while_nothing_was_learned_is_noticed_afterwards(void *
     use late = use_of("background: late", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     size_t before = tasks();
     set("window_rounds", 1e9);
-    set("background", 1);
+    allow_background();
     use_times(&full, WINDOW - 1);
     set("learn", 0);
     use_times(&full, 1);
@@ -133,6 +133,25 @@ static void what_was_used_while_nothing_was_learned_is_noticed_afterwards(void *
         usleep(1000);
     assert_int_equal(tier_of(full.site), TIDE_TIER_TABLE);
     assert_true(info_of(late.site).observed);
+    set("background_idle", 20);
+    expect_tasks(before);
+}
+
+/* Nobody steps, and the site is used no more. */
+static void what_was_used_without_a_thread_is_noticed_by_one(void **state)
+{
+    (void)state;
+    use u = use_of("background: filled before", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    size_t before = tasks();
+    use_times(&u, 200);
+    assert_false(tide_background_running());
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    set("background", 1);
+    assert_true(tide_background_running());
+    for (unsigned i = 0; i < PATIENCE_MS && tier_of(u.site) == TIDE_TIER_FULL; i++)
+        usleep(1000);
+    assert_int_not_equal(tier_of(u.site), TIDE_TIER_FULL);
+    expect_types(u.site, 1, TIDE_F64);
     set("background_idle", 20);
     expect_tasks(before);
 }
@@ -544,6 +563,7 @@ int main(int argc, char **argv)
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
         LEARNING_TEST(no_thread_appears_while_nothing_is_learned),
         LEARNING_TEST(what_was_used_while_nothing_was_learned_is_noticed_afterwards),
+        LEARNING_TEST(what_was_used_without_a_thread_is_noticed_by_one),
         LEARNING_TEST(it_ends_when_nothing_happens_and_comes_back_by_itself),
         LEARNING_TEST(whoever_forks_is_alone),
         LEARNING_TEST(a_fork_ends_a_thread_that_others_start),

@@ -16,6 +16,7 @@
 #include <tidepool/site.h>
 
 #include "jit/learn/test_hooks.h"
+#include "tests/hooks.h"
 #include "tests/random.h"
 
 /* ---- the clock --------------------------------------------------------------------------- */
@@ -122,7 +123,7 @@ static void a_burst_that_is_full_wants_nothing_while_nothing_is_learned(void **s
     (void)state;
     use u = tried("wants nothing");
     open_trial(&u);
-    set("background", 1);
+    allow_background();
     set("learn", 0);
     use_times(&u, WARM_UP);
     assert_false(tide_background_running());
@@ -140,7 +141,7 @@ static void a_burst_that_is_full_wants_the_next_round(void **state)
     (void)state;
     use u = tried("wants");
     open_trial(&u);
-    set("background", 1);
+    allow_background();
     use_times(&u, WARM_UP - 1);
     assert_false(tide_background_running());
     tide_scope scope;
