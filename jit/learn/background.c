@@ -74,9 +74,9 @@ static void background_rest(uint64_t periods)
 {
     double period = tide_constant_get(TIDE_CONSTANT_background_period);
     tide_assert(periods > 0 && periods <= PERIODS_MAX);
-    bool already = background.wanted;
-    background_sleep(period * (double)periods);
-    if (!already && background.wanted)
+    if (!background.wanted)
+        background_sleep(period * (double)periods);
+    if (background.wanted)
         background_sleep(period);
 }
 
