@@ -3,16 +3,14 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <tidepool/generic.h>
 #include <tidepool/profile.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/document.h"
 #include "runtime/base/error.h"
-#include "runtime/base/memory_stream.h"
-#include "runtime/base/os.h"
 #include "runtime/scope/site.h"
 
 static const char *report_base_name(const char *path)
@@ -82,19 +80,13 @@ static bool report_site(tide_site *site, void *user)
 
 tide_status tide_profile_print(FILE *out)
 {
+    const char *call = "tide_profile_print";
+    tide_document document;
     if (out == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_print", "the file is NULL");
-    char *text = NULL;
-    size_t length = 0;
-    FILE *page = tide_os_faulted(1) ? NULL : tide_memory_stream_open(&text, &length);
-    if (page == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
-    fprintf(page, "call sites that were observed:\n");
-    tide_site_each(report_site, page); /* with the registry locked; `out` may be a full pipe */
-    bool whole = tide_memory_stream_close(page, &text);
-    if (whole)
-        fwrite(text, 1, length, out);
-    free(text); /* the C library's */
-    return whole ? TIDE_OK
-                 : tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the file is NULL");
+    TIDE_FORWARD(tide_document_begin(&document, call));
+    fprintf(document.page, "call sites that were observed:\n");
+    /* With the registry locked, so not to `out`, which may be a full pipe. */
+    tide_site_each(report_site, document.page);
+    return tide_document_end(&document, out, call);
 }

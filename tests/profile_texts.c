@@ -270,6 +270,8 @@ static void a_text_or_stream_that_cannot_be_is_refused(void **state)
     assert_non_null(full);
     expect_status(tide_profile_write(full), TIDE_ERROR_FILE);
     assert_non_null(strstr(tide_error_message(), strerror(ENOSPC)));
+    expect_status(tide_profile_print(full), TIDE_ERROR_FILE);
+    assert_non_null(strstr(tide_error_message(), strerror(ENOSPC)));
     (void)fclose(full);
 }
 

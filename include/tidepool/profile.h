@@ -43,7 +43,7 @@ TIDE_API tide_status tide_profile_observe(bool on);
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
 /* Prints each observed site: place, kind, tier, uses, misses, why it runs what it runs, its last trial,
- * and types. TIDE_ERROR_MEMORY: nothing is printed. */
+ * and types; flushes. TIDE_ERROR_MEMORY: nothing is printed. TIDE_ERROR_FILE with the system's message. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */

@@ -13,10 +13,10 @@
 #include <tidepool/tune.h>
 #include <tidepool/version.h>
 
-#include "jit/facts/document.h"
 #include "jit/facts/samples.h"
 #include "jit/facts/tunables.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/document.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/ring.h"
@@ -265,8 +265,7 @@ tide_status tide_facts_write(FILE *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the file is NULL");
     tide_attach(); /* so that settings are what the environment says */
-    if (!tide_document_begin(&document))
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the document");
+    TIDE_FORWARD(tide_document_begin(&document, call));
     tide_status status = facts_write_all(&(tide_json){.out = document.page});
     if (status == TIDE_OK)
         return tide_document_end(&document, out, call);
@@ -299,8 +298,7 @@ tide_status tide_event_write(FILE *out, const tide_event *event)
     if (out == NULL || event == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
                          out == NULL ? "file" : "event");
-    if (!tide_document_begin(&document))
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the document");
+    TIDE_FORWARD(tide_document_begin(&document, call));
     facts_write_event(&(tide_json){.out = document.page}, event);
     return tide_document_end(&document, out, call);
 }

@@ -19,8 +19,9 @@
 #include <tidepool/profile.h>
 #include <tidepool/version.h>
 
-#include "jit/facts/document.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/document.h"
+#include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
@@ -94,11 +95,11 @@ static void stats_put_page(FILE *out)
 
 static tide_status stats_write_page(FILE *out)
 {
+    const char *call = "the page of statistics";
     tide_document document;
-    if (!tide_document_begin(&document))
-        return TIDE_ERROR_MEMORY;
+    TIDE_FORWARD(tide_document_begin(&document, call));
     stats_put_page(document.page);
-    return tide_document_end(&document, out, "the page of statistics");
+    return tide_document_end(&document, out, call);
 }
 
 static char stats_path[PATH_MAX]; /* the environment's TIDEPOOL_STATS_FILE; "": standard error */

@@ -12,12 +12,12 @@
 #include <tidepool/tune.h>
 #include <tidepool/upkeep.h>
 
-#include "jit/facts/document.h"
 #include "jit/facts/tunables.h"
 #include "jit/learn/background.h"
 #include "jit/learn/learner.h"
 #include "jit/spec/spec.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/document.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
@@ -127,8 +127,7 @@ static tide_status order_change_tunable(const tide_listen_order *order)
 tide_status tide_listen_write_tunable(const tide_listen_order *order, FILE *out)
 {
     tide_document document;
-    if (!tide_document_begin(&document))
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the answer");
+    TIDE_FORWARD(tide_document_begin(&document, call));
     tide_registry_lock();
     const tide_tunable *tunable = tide_tunable_find(order->tunable);
     if (tunable != NULL)

@@ -17,6 +17,7 @@
 #include "profiler/files/loaded.h"
 #include "profiler/files/text.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/document.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
@@ -212,10 +213,12 @@ static tide_status file_write(const char *path, const char *text, size_t length,
     return status;
 }
 
-/* Takes the text of all profiles, which is the caller's to free. The registry is
+/* Takes the text of all profiles, which is the caller's to free; NULL: it failed. The registry is
  * locked only while the profile is collected, not while the system works. */
 static tide_status file_collect(char **text, size_t *length, bool own, const char *call)
 {
+    *text = NULL;
+    tide_attach();
     tide_profile_set *set = tide_profile_set_create(call);
     if (set == NULL)
         return TIDE_ERROR_MEMORY;
@@ -232,11 +235,10 @@ static tide_status file_collect(char **text, size_t *length, bool own, const cha
 tide_status tide_profile_save(const char *path)
 {
     const char *call = "tide_profile_save";
-    char *text = NULL;
+    char *text;
     size_t length;
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
-    tide_attach();
     tide_status status = file_collect(&text, &length, false, call);
     if (status == TIDE_OK)
         status = file_write(path, text, length, call);
@@ -246,16 +248,12 @@ tide_status tide_profile_save(const char *path)
 
 static tide_status file_write_stream(FILE *out, bool own, const char *call)
 {
-    char *text = NULL;
+    char *text;
     size_t length;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the stream is NULL");
-    tide_attach();
-    tide_status status = file_collect(&text, &length, own, call);
-    if (status == TIDE_OK && (fwrite(text, 1, length, out) != length || fflush(out) != 0))
-        status = file_system_failed(call, "write to", "the stream");
-    free(text);
-    return status;
+    TIDE_FORWARD(file_collect(&text, &length, own, call));
+    return tide_document_put(text, length, out, call);
 }
 
 tide_status tide_profile_write(FILE *out)

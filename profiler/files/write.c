@@ -8,9 +8,8 @@
 
 #include "profiler/files/text.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/document.h"
 #include "runtime/base/error.h"
-#include "runtime/base/memory_stream.h"
-#include "runtime/base/os.h"
 #include "runtime/base/utf8.h"
 #include "runtime/pool/core.h"
 
@@ -118,17 +117,18 @@ static tide_status write_check_types(const tide_profile_set *set, const char *ca
 tide_status tide_profile_text_write(const tide_profile_set *set, char **text, size_t *length,
                                     const char *call)
 {
+    tide_document document;
     *text = NULL;
     TIDE_FORWARD(write_check_types(set, call));
-    FILE *out = tide_os_faulted(1) ? NULL : tide_memory_stream_open(text, length);
-    if (out != NULL)
-        write_all(out, set);
-    if (!tide_memory_stream_close(out, text))
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the text");
-    if (*length <= TIDE_TEXT_BYTES)
+    TIDE_FORWARD(tide_document_begin(&document, call));
+    write_all(document.page, set);
+    TIDE_FORWARD(tide_document_take(&document, call));
+    *length = document.length;
+    if (*length <= TIDE_TEXT_BYTES) {
+        *text = document.text;
         return TIDE_OK;
-    free(*text);
-    *text = NULL;
+    }
+    free(document.text);
     return tide_fail(TIDE_ERROR_LIMIT, call, "the profile has %zu bytes, limit %zu", *length,
                      TIDE_TEXT_BYTES);
 }
