@@ -71,19 +71,6 @@ static void add_types(tide_site_profile *into, const tide_site_profile *from, do
         into->other = add_saturating(into->other, all[i].scopes);
 }
 
-/* ---- the generic function --------------------------------------------------------------- */
-
-/* NULL stands for several; a profile without uses has none. */
-static void add_generic(tide_site_profile *into, const tide_site_profile *from, uint64_t uses)
-{
-    if (uses == 0)
-        return;
-    if (into->scopes == 0)
-        into->generic = from->generic;
-    else if (into->generic != from->generic)
-        into->generic = NULL;
-}
-
 /* ---- all of it -------------------------------------------------------------------------- */
 
 void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight)
@@ -91,7 +78,8 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
     tide_assert(weight >= 0 && into != from);
     tide_assert(into->type_count <= TIDE_PROFILE_TYPES && from->type_count <= TIDE_PROFILE_TYPES);
     uint64_t uses = add_weigh(from->scopes, weight);
-    add_generic(into, from, uses);
+    if (uses != 0)
+        tide_profile_add_generic(into, from->generic);
     into->scopes = add_saturating(into->scopes, uses);
     into->bytes = add_saturating(into->bytes, add_weigh(from->bytes, weight));
     into->other = add_saturating(into->other, add_weigh(from->other, weight));

@@ -9,6 +9,17 @@
  * keep a place, the rest goes to the others. */
 void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight);
 
+/* Before uses of that generic function are added. NULL stands for several; a profile without uses has
+ * none. */
+static inline void tide_profile_add_generic(tide_site_profile *into,
+                                            const struct tide_generic *generic)
+{
+    if (into->scopes == 0)
+        into->generic = generic;
+    else if (into->generic != generic)
+        into->generic = NULL;
+}
+
 /* A profile in the memory that its figures need. NULL: all zero. */
 typedef struct tide_packed_profile tide_packed_profile;
 

@@ -71,10 +71,8 @@ static tide_site_profile *shard_inside(const tide_shard *shard)
 void tide_shard_count(tide_shard *shard, const tide_generic *generic)
 {
     tide_site_profile *seen = shard_inside(shard);
-    if (seen->scopes++ == 0)
-        seen->generic = generic;
-    else if (seen->generic != generic)
-        seen->generic = NULL;
+    tide_profile_add_generic(seen, generic);
+    seen->scopes++;
 }
 
 void tide_shard_count_bytes(tide_shard *shard, uint64_t bytes)
