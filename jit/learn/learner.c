@@ -56,11 +56,17 @@ bool tide_learner_set_evidence(tide_learner *learner, const tide_site_profile *e
     return tide_profile_pack(&learner->evidence, evidence);
 }
 
-/* A scope's plan by both tiers, behind the types: then come the shelves. */
+/* What stands behind a scope's types: its plan by either tier, and the shelves. */
 typedef struct learned_scope {
     tide_plan table, code;
     uint32_t shelves[];
 } learned_scope;
+
+_Static_assert(_Alignof(learned_scope) == _Alignof(tide_plan) &&
+                   _Alignof(tide_dispatch_table) == _Alignof(tide_plan),
+               "either may stand where a plan may");
+_Static_assert(offsetof(learned_scope, table) == 0 && offsetof(tide_dispatch_table, plan) == 0,
+               "a plan's `table` is either's address");
 
 /* A plan of these types, all zero but for them and for where its `table` stands. */
 static tide_learned *learner_allocate_plan(tide_learner *learner, const tide_items *items)
