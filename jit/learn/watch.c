@@ -83,7 +83,7 @@ static bool watch_window_is_over(tide_learner *learner, uint64_t round)
 }
 
 /* What misses have opened a window for counts alone, and so does another generic function: what was
- * seen before holds no longer. */
+ * seen before holds no longer. A window without uses adds nothing. */
 static void watch_add_evidence(tide_learner *learner, const tide_site_profile *seen)
 {
     static tide_site_profile sum; /* guarded by the registry */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What tide_profile_read and tide_profile_write do not offer to programs. */
-#ifndef TIDEPOOL_PROFILER_FILE_H
-#define TIDEPOOL_PROFILER_FILE_H
+#ifndef TIDEPOOL_PROFILER_FILES_FILE_H
+#define TIDEPOOL_PROFILER_FILES_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

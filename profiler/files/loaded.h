@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What files said of this program's scopes. It stays until another file is loaded in its place. */
-#ifndef TIDEPOOL_PROFILER_LOADED_H
-#define TIDEPOOL_PROFILER_LOADED_H
+#ifndef TIDEPOOL_PROFILER_FILES_LOADED_H
+#define TIDEPOOL_PROFILER_FILES_LOADED_H
 
 #include "profiler/files/profile_set.h"
 

@@ -39,7 +39,7 @@ void tide_profile_set_destroy(tide_profile_set *set)
     tide_os_free(set);
 }
 
-enum { SET_USES_LEFT = 64 }; /* of a site, however little its profile counts */
+enum { SET_USES_LEFT = 64 }; /* of a scope, however little its profile counts */
 
 _Static_assert(TIDE_PROFILE_SET_SITES <= UINT32_MAX / 2 && TIDE_PROFILE_SET_TYPES <= UINT32_MAX / 2,
                "a doubled room does not wrap");
@@ -137,9 +137,9 @@ bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_se
     return true;
 }
 
-/* ---- sites ------------------------------------------------------------------------------ */
+/* ---- scopes ----------------------------------------------------------------------------- */
 
-/* The place of the first site that `compare` does not put before the key. */
+/* The place of the first scope that `compare` does not put before the key. */
 static uint32_t set_lower_bound(const tide_profile_set *set, const tide_key *key,
                                 int (*compare)(const tide_key *left, const tide_key *right))
 {
@@ -199,12 +199,12 @@ static tide_profile_set_site *set_make_site(const tide_key *key)
     return made;
 }
 
-/* Adds a site to the sorted list; its key is not there yet. NULL with a message. */
+/* Adds a scope to the sorted list; its key is not there yet. NULL with a message. */
 static tide_profile_set_site *set_insert_site(tide_profile_set *set, const tide_key *key,
                                               const char *call)
 {
     if (set->site_count == TIDE_PROFILE_SET_SITES) {
-        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d sites", TIDE_PROFILE_SET_SITES);
+        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d scopes", TIDE_PROFILE_SET_SITES);
         return NULL;
     }
     void *sites = set->sites;
@@ -212,7 +212,7 @@ static tide_profile_set_site *set_insert_site(tide_profile_set *set, const tide_
     set->sites = sites;
     tide_profile_set_site *made = room ? set_make_site(key) : NULL;
     if (made == NULL) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for what is known of a site");
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for what is known of a scope");
         return NULL;
     }
     uint32_t at = set_lower_bound(set, key, tide_key_compare);

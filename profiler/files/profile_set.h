@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A set of profiles of scopes: each under the key of its site, with types numbered by a table of the
- * set's own. So it does not depend on the sites and types of this process. It is what a file holds,
+ * set's own. So it does not depend on the scopes and types of this process. It is what a file holds,
  * and what is in memory of a file that was loaded.
  *
  * Its size is bounded by the limits below: some 40 MiB, whatever a file says. */
-#ifndef TIDEPOOL_PROFILER_PROFILE_SET_H
-#define TIDEPOOL_PROFILER_PROFILE_SET_H
+#ifndef TIDEPOOL_PROFILER_FILES_PROFILE_SET_H
+#define TIDEPOOL_PROFILER_FILES_PROFILE_SET_H
 
 #include <stdio.h>
 
@@ -14,10 +14,10 @@
 
 #include "runtime/base/type.h"
 
-/* How a site is found again in another run. The strict key names the place in the source; the loose
+/* How a scope is found again in another run. The strict key names the place in the source; the loose
  * one is what is left of it when lines move and builds happen in other folders. */
 
-/* Longest string of a key: sites with longer ones are not kept. */
+/* Longest string of a key: scopes with longer ones are not kept. */
 enum { TIDE_KEY_STRING_MAX = 4096 };
 
 typedef struct tide_key {
@@ -50,14 +50,14 @@ typedef struct tide_profile_set {
     tide_type_facts *types;        /* names are its own */
     tide_profile_set_site **sites; /* by strict key     */
     uint32_t type_count, type_room, site_count, site_room;
-    struct tide_tuned_set *more; /* what stands beside sites; NULL: nothing */
+    struct tide_tuned_set *more; /* what stands beside scopes; NULL: nothing */
 } tide_profile_set;
 
-/* What stands in a profile beside sites is of a room above (jit/tune), which sets this once, before
+/* What stands in a profile beside scopes is of a room above (jit/tune), which sets this once, before
  * there is a set. */
 struct tide_tokens;
 typedef struct tide_profile_additions {
-    /* Takes a line that is none of a site's. False: refused. */
+    /* Takes a line that is none of a scope's. False: refused. */
     bool (*read)(struct tide_tuned_set **more, struct tide_tokens *tokens);
     void (*write)(const struct tide_tuned_set *more, FILE *out);
     void (*weigh)(struct tide_tuned_set *more, double weight);
@@ -88,14 +88,14 @@ tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,
                                  const char *call);
 
-/* What is in it counts so much from now on, above 0, 1 at most; of each site some uses are left, for
+/* What is in it counts so much from now on, above 0, 1 at most; of each scope some uses are left, for
  * decisions. */
 void tide_profile_set_weigh(tide_profile_set *set, double weight);
 
-/* The site of that strict key; NULL if there is none. */
+/* The scope of that strict key; NULL if there is none. */
 tide_profile_set_site *tide_profile_set_find(const tide_profile_set *set, const tide_key *key);
 
-/* The site of that loose key; NULL unless there is exactly one. */
+/* The scope of that loose key; NULL unless there is exactly one. */
 tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *set,
                                                      const tide_key *key);
 

@@ -19,8 +19,8 @@
  * One blank between words, a line feed at each line's end, nothing after the last. In strings
  * backslashes, quotes, control characters and bytes that are no UTF-8 are written \\, \", \n, \t or
  * \xHH; so what is written is UTF-8, whatever the names are. */
-#ifndef TIDEPOOL_PROFILER_TEXT_H
-#define TIDEPOOL_PROFILER_TEXT_H
+#ifndef TIDEPOOL_PROFILER_FILES_TEXT_H
+#define TIDEPOOL_PROFILER_FILES_TEXT_H
 
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ enum { TIDE_TEXT_VERSION = 3 };
 #define TIDE_TEXT_COUNT_MAX UINT64_C(100000000000000)
 
 _Static_assert(3 * 4 * TIDE_KEY_STRING_MAX + 1024 <= TIDE_TEXT_LINE,
-               "a site fits a line even if each byte of its three strings is escaped");
+               "a scope fits a line even if each byte of its three strings is escaped");
 _Static_assert(4 * TIDE_TEXT_TYPE_NAME + 1024 <= TIDE_TEXT_LINE, "so does a type");
 
 /* Writes a blank and the string in quotes. */

@@ -4,8 +4,8 @@
  *
  * What cannot be taken is refused: the call returns false and sets the status and a message with
  * the file, the line and the reason. `what` names the word in such a message. */
-#ifndef TIDEPOOL_PROFILER_TOKENIZER_H
-#define TIDEPOOL_PROFILER_TOKENIZER_H
+#ifndef TIDEPOOL_PROFILER_FILES_TOKENIZER_H
+#define TIDEPOOL_PROFILER_FILES_TOKENIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>
