@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""gpu_torch.py LIBRARY HOOKS: PyTorch with Tidepool's memory, on a GPU (HOOKS: include/python/source/torch.cc as a
+"""gpu_torch.py LIBRARY HOOKS SECONDS: PyTorch with Tidepool's memory, on a GPU (HOOKS: include/python/source/torch.cc as a
 library). Graphs in each capture mode, make_graphed_callables, torch.compile, a MemPool, a pair's time and what training
 programs take, beside PyTorch's own allocator, its segments fixed and expandable: a line each, "ok" or the reason.
 Each case is a process of its own, for the allocator is chosen before the first tensor.
-Exits 0 if all cases passed, 77 without PyTorch or a GPU, else 1. What fails with PyTorch's own allocator is said and no
+Exits 0 if all cases passed, 77 without PyTorch, a GPU or the time for all, else 1. What fails with PyTorch's own allocator is said and no
 more, and so is a torch.compile that has no Triton."""
 import ctypes
 import importlib.util
@@ -253,18 +253,23 @@ def run(case, library, hooks):
 
 
 def main():
-    library, hooks = sys.argv[1:3]
-    if len(sys.argv) > 3:
-        run(sys.argv[3], library, hooks)
+    library, hooks, seconds = sys.argv[1:4]
+    if len(sys.argv) > 4:
+        run(sys.argv[4], library, hooks)
         return 0
-    failed = 0
+    end = time.monotonic() + float(seconds) - 5
+    failed, late = 0, []
     for case in CASES:
+        left = min(90, end - time.monotonic())
+        if left < 10:
+            late.append(case)
+            continue
         try:
             segments = f"expandable_segments:{case.endswith('-expandable')}"
-            done = subprocess.run([sys.executable, __file__, library, hooks, case], capture_output=True, text=True,
-                                  timeout=90, env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": segments})
+            done = subprocess.run([sys.executable, __file__, library, hooks, seconds, case], capture_output=True, text=True,
+                                  timeout=left, env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": segments})
         except subprocess.TimeoutExpired:
-            done = subprocess.CompletedProcess([], 1, "", "it did not end in 90 s")
+            done = subprocess.CompletedProcess([], 1, "", f"it did not end in {left:.0f} s")
         if done.returncode == 77 or "No module named 'torch'" in done.stderr:
             print("PyTorch with a GPU is not here")
             return 77
@@ -273,7 +278,9 @@ def main():
         print(json.dumps({"torch": case, "said": said[:300], "passed": bool(passed), "status": done.returncode}), flush=True)
         theirs = case.endswith(("-pytorch", "-expandable"))
         failed += not passed and not theirs
-    return 1 if failed else 0
+    if late:
+        print("no time left for " + ", ".join(late))
+    return 1 if failed else 77 if late else 0
 
 
 if __name__ == "__main__":

@@ -197,6 +197,7 @@ int bed_main(const char *group, int count, char **arguments, const struct CMUnit
         fprintf(stderr, "skipped: %s\n", tide_error_message());
         return SKIPPED;
     }
+    printf("on %s: %s\n", gpu->name, gpu->description);
     memory = tide_opencl_of(gpu)->memory;
     kernels = bed_program(source);
     int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
