@@ -92,6 +92,26 @@ static void a_failed_growth_gives_null_and_changes_nothing(const scene *s)
     counts_same(before, s->pool);
 }
 
+/* The process holds as much as is asked for, but most of it is live in another pool. */
+static void what_is_too_small_to_help_is_kept(void **state)
+{
+    (void)state;
+    tide_pool *other = tide_pool_create(NULL), *pool = tide_pool_create(NULL);
+    take(other, TIDE_F64, 200000, 1);
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_U8, 1000, 2);
+        take(pool, TIDE_F64, 10, 3);
+    }
+    refuse_from(100000);
+    expect_refused(pool, TIDE_F64, 100000, TIDE_ERROR_MEMORY, "800000");
+    refuse_no_more();
+    assert_int_equal(stats_of(pool).pressed, 0);
+    expect_ok(tide_pool_reset(other));
+    expect_ok(tide_pool_destroy(other));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void reuse_while_memory_is_short(tide_pool *pool, void *state)
 {
     (void)state;
@@ -367,6 +387,7 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
+    cmocka_unit_test(what_is_too_small_to_help_is_kept),
     cmocka_unit_test(a_limit_leaves_room_again_after_empty),
     cmocka_unit_test(a_frame_of_a_null_pool_holds_nulls),
     cmocka_unit_test(calls_without_a_pool_are_refused),

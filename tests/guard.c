@@ -373,6 +373,25 @@ static void without_a_mapping_the_array_is_not_guarded(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* The pages of the guard were not asked for: it grows to its size, not to a quarter more than they are. */
+static void what_grows_without_its_guard_is_as_large_as_it_must_be(void **state)
+{
+    (void)state;
+    tide_pool *pool = guarded_pool(1, 1024);
+    tide_mark mark = tide_checkpoint(pool);
+    uint8_t *data = tide_acquire_type(pool, TIDE_U8, PAGE);
+    assert_non_null(data);
+    faults = 1;
+    set_memory_fault(fail_guarded);
+    data = tide_grow(pool, uint8_t, data, PAGE + 1);
+    set_memory_fault(NULL);
+    assert_non_null(data);
+    assert_int_equal(stats_of(pool).bytes_held, PAGE + 64);
+    CHECK_POOL(pool);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 /* ---- with everything else ---- */
 
 static void arrays_and_views_are_guarded_and_not_exported(void **state)
@@ -444,6 +463,7 @@ int main(void)
         TEST(every_acquire_of_a_loop_has_its_turn),
         TEST(the_quarantine_is_bounded),
         TEST(without_a_mapping_the_array_is_not_guarded),
+        TEST(what_grows_without_its_guard_is_as_large_as_it_must_be),
         TEST(arrays_and_views_are_guarded_and_not_exported),
         TEST(threads_share_the_quarantine),
     };

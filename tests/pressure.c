@@ -106,8 +106,63 @@ static void the_smallest_free_slot_that_is_enough_goes_alone(void **state)
         take(pool, TIDE_I64, 7 * MIB + MIB / 2, 3); /* the two that are left, and the small ones */
     }
     CHECK_POOL(pool);
-    assert_true(stats_of(pool).pressed > 2);
+    assert_int_equal(stats_of(pool).pressed, 1 + 2 + SMALL);
     expect_ok(tide_pool_destroy(pool));
+}
+
+/* Two of three are needed, and none would be enough: the last ones go, and the first serves again. */
+static void of_equal_free_slots_only_those_go_that_are_needed(void **state)
+{
+    (void)state;
+    enum { UNIT = 1024 };
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 40 * UNIT});
+    {
+        TIDE_SCOPE(pool);
+        for (unsigned i = 0; i < 3; i++)
+            take(pool, TIDE_U8, 10 * UNIT, i);
+    }
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_BOOL, 25 * UNIT, 3);
+    }
+    CHECK_POOL(pool);
+    tide_pool_statistics before = stats_of(pool);
+    assert_int_equal(before.pressed, 2);
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_U8, 10 * UNIT, 4);
+    }
+    assert_int_equal(stats_of(pool).allocations, before.allocations);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* In whatever order the pool came to its types. */
+static void of_equal_free_slots_the_last_of_the_lowest_type_goes(void **state)
+{
+    (void)state;
+    enum { UNIT = 1024 };
+    const tide_type orders[2][3] = {{TIDE_U8, TIDE_U8, TIDE_BOOL}, {TIDE_BOOL, TIDE_U8, TIDE_U8}};
+    for (int order = 0; order < 2; order++) {
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 40 * UNIT});
+        {
+            TIDE_SCOPE(pool);
+            for (unsigned i = 0; i < 3; i++)
+                take(pool, orders[order][i], 10 * UNIT, i);
+        }
+        {
+            TIDE_SCOPE(pool);
+            take(pool, TIDE_I8, 15 * UNIT, 3);
+        }
+        tide_pool_statistics before = stats_of(pool);
+        assert_int_equal(before.pressed, 1);
+        {
+            TIDE_SCOPE(pool);
+            take(pool, TIDE_U8, 10 * UNIT, 4);
+            take(pool, TIDE_BOOL, 10 * UNIT, 5);
+        }
+        assert_int_equal(stats_of(pool).allocations, before.allocations);
+        expect_ok(tide_pool_destroy(pool));
+    }
 }
 
 /* It has 10 units, and beside them 14 are missing: of the others that of 20 is enough alone. */
@@ -119,8 +174,8 @@ static void the_bytes_of_the_slot_that_is_replaced_count_once(void **state)
     {
         TIDE_SCOPE(pool);
         take(pool, TIDE_U8, 10 * UNIT, 1);
-        take(pool, TIDE_BOOL, 8 * UNIT, 2);
-        take(pool, TIDE_I16, 10 * UNIT, 3);
+        take(pool, TIDE_BOOL, 20 * UNIT, 2);
+        take(pool, TIDE_I16, 4 * UNIT, 3);
     }
     {
         TIDE_SCOPE(pool);
@@ -136,6 +191,7 @@ static void what_is_live_stays_and_the_refusal_says_how_much_it_is(void **state)
 {
     (void)state;
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 4 * MIB});
+    use_and_free(pool, MIB / 2);
     uint8_t *live = take(pool, TIDE_U8, 3 * MIB, 7);
     assert_null(tide_acquire(pool, double, MIB));
     expect_error(TIDE_ERROR_LIMIT, "7340032 are missing; 3145728 are live");
@@ -163,18 +219,6 @@ static void given_memory_is_used_whole(void **state)
 }
 
 /* ---- the limit of the process -------------------------------------------------------------- */
-
-static void the_slot_that_is_replaced_goes_first(void **state)
-{
-    (void)state;
-    tide_pool *pool = tide_pool_create(NULL);
-    leave_room(80 * MIB);
-    use_and_free(pool, 60 * MIB);
-    use_and_free(pool, 70 * MIB);
-    assert_int_equal(stats_of(pool).pressed, 1);
-    leave_room(0);
-    expect_ok(tide_pool_destroy(pool));
-}
 
 static void other_pools_of_the_thread_give_back(void **state)
 {
@@ -286,6 +330,19 @@ static void sizes_that_differ_little_are_not_exchanged(const scene *s)
     assert_int_equal(after.allocations, before.allocations);
 }
 
+/* The end of the scope undoes the exchange, else both slots would come to be large. */
+static void two_sizes_that_alternate_hold_one_large_slot(const scene *s)
+{
+    size_t sizes[2] = {1024, LARGE}, others[2] = {LARGE, 1024};
+    form_run(s->form, s->pool, take_two, sizes);
+    uint64_t before = stats_of(s->pool).allocations;
+    for (int round = 0; round < 20; round++) {
+        form_run(s->form, s->pool, take_two, others);
+        form_run(s->form, s->pool, take_two, sizes);
+    }
+    assert_int_equal(stats_of(s->pool).allocations, before);
+}
+
 static void take_three(tide_pool *pool, void *state)
 {
     const size_t *sizes = state;
@@ -293,8 +350,7 @@ static void take_three(tide_pool *pool, void *state)
         take(pool, TIDE_F32, sizes[i], i + 1);
 }
 
-/* Mixes in which a slot was shrunk and grown, or a slot that is far larger exchanged for good, in each
- * round. */
+/* Mixes in which a slot was shrunk and grown in each round. */
 static void mixes_of_sizes_come_to_rest(const scene *s)
 {
     enum { UNIT = LARGE / 4, SCOPES = 3, ROUNDS = 60 };
@@ -350,6 +406,48 @@ static void sizes_that_come_back_in_each_round_are_kept(const scene *s)
     form_repeat(s->form, s->pool, 30, take_two_and_nested, NULL);
     assert_int_equal(stats_of(s->pool).allocations, before.allocations);
     CHECK_POOL(s->pool);
+}
+
+/* In one scope, so many arrays of these sizes. Returns the exchanges that it took. */
+static uint64_t exchanges_of(tide_pool *pool, unsigned count, const size_t *sizes)
+{
+    uint64_t before = stats_of(pool).exchanges;
+    TIDE_SCOPE(pool);
+    for (unsigned i = 0; i < count; i++)
+        take(pool, TIDE_F32, sizes[i], (unsigned char)i);
+    return stats_of(pool).exchanges - before;
+}
+
+/* A slot that is watched is exchanged when little is asked of it; a small one lies further along. */
+static void a_slot_that_is_used_whole_is_watched_no_more(void **state)
+{
+    (void)state;
+    static const size_t large[3] = {LARGE, LARGE, 1024}, small = 1024;
+    tide_pool *pool = tide_pool_create(NULL);
+    for (int round = 0; round < 8; round++)
+        (void)exchanges_of(pool, 3, large);
+    assert_int_equal(exchanges_of(pool, 1, &small), 1);
+    for (int round = 0; round < 9; round++)
+        (void)exchanges_of(pool, 3, large);
+    assert_int_equal(exchanges_of(pool, 1, &small), 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* Little is asked of them, but they were large at once: the memory stays, and is exchanged no more. */
+static void slots_that_were_large_at_once_are_kept_and_watched_no_more(void **state)
+{
+    (void)state;
+    static const size_t large[3] = {LARGE, LARGE, 1024}, small = 1024;
+    tide_pool *pool = tide_pool_create(NULL);
+    (void)exchanges_of(pool, 2, large);
+    (void)exchanges_of(pool, 2, large);
+    uint64_t allocations = stats_of(pool).allocations;
+    for (int round = 0; round < 4; round++)
+        (void)exchanges_of(pool, 1, &small);
+    (void)exchanges_of(pool, 3, large);
+    assert_int_equal(exchanges_of(pool, 1, &small), 0);
+    assert_int_equal(stats_of(pool).allocations, allocations + 1); /* of the small one */
+    expect_ok(tide_pool_destroy(pool));
 }
 
 /* ---- idle threads -------------------------------------------------------------------------- */
@@ -550,6 +648,7 @@ static const form_case cases[] = {
     CASE_SLOTS(a_large_array_that_moves_is_held_once),
     CASE_SLOTS(steady_sizes_are_left_alone),
     CASE_SLOTS(sizes_that_differ_little_are_not_exchanged),
+    CASE_SLOTS(two_sizes_that_alternate_hold_one_large_slot),
     CASE_SLOTS(mixes_of_sizes_come_to_rest),
     CASE_SLOTS(sizes_that_come_back_in_each_round_are_kept),
 };
@@ -558,10 +657,13 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(what_the_stepping_thread_does_not_use_goes_by_age),
     cmocka_unit_test(free_slots_make_room_below_the_limit),
     cmocka_unit_test(the_smallest_free_slot_that_is_enough_goes_alone),
+    cmocka_unit_test(of_equal_free_slots_only_those_go_that_are_needed),
+    cmocka_unit_test(of_equal_free_slots_the_last_of_the_lowest_type_goes),
     cmocka_unit_test(the_bytes_of_the_slot_that_is_replaced_count_once),
     cmocka_unit_test(what_is_live_stays_and_the_refusal_says_how_much_it_is),
     cmocka_unit_test(given_memory_is_used_whole),
-    cmocka_unit_test(the_slot_that_is_replaced_goes_first),
+    cmocka_unit_test(a_slot_that_is_used_whole_is_watched_no_more),
+    cmocka_unit_test(slots_that_were_large_at_once_are_kept_and_watched_no_more),
     cmocka_unit_test(other_pools_of_the_thread_give_back),
     cmocka_unit_test(pools_give_back_to_buffers_and_buffers_to_pools),
     cmocka_unit_test(who_is_refused_is_told_who_holds_how_much),
