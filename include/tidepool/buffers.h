@@ -132,8 +132,7 @@ TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
  * instance, which no other thread may be using. It waits for a thread that ages what is cached: hold no
  * lock that the hook takes. TIDE_ERROR_STATE, nothing changed, while buffers are live or pools take slots
  * from it, and in a function that is called for one instance after the other: tide_buffers_each, and a
- * hook that is told what goes by age or for want of memory. A share that is not the last is given back
- * there, too. NULL: TIDE_OK. */
+ * hook that is told what goes by age or for want of memory. NULL: TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */

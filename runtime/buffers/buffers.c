@@ -308,7 +308,6 @@ static tide_status buffers_check_unused(tide_buffers *buffers)
 {
     const char *call = "tide_buffers_destroy";
     tide_buffers_statistics now;
-    TIDE_FORWARD(tide_buffers_visit_admit(buffers, call));
     TIDE_FORWARD(tide_buffers_stats(buffers, &now, NULL, 0));
     if (buffers->users != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools draw from '%s'", buffers->users,
@@ -353,18 +352,18 @@ static tide_status buffers_let_go(tide_buffers *buffers, bool *last)
     return status;
 }
 
-/* What is live, or draws, may be what waits for work on the device. (A visitor is refused whatever comes.) */
+/* What is live, or draws, may be what waits for work on the device. */
 tide_status tide_buffers_destroy(tide_buffers *buffers)
 {
     if (buffers == NULL)
         return TIDE_OK;
-    TIDE_FORWARD(tide_buffers_of_ours(buffers, "tide_buffers_destroy"));
-    TIDE_FORWARD(tide_registry_admit("tide_buffers_destroy")); /* it may have to wait for threads */
+    const char *call = "tide_buffers_destroy";
+    TIDE_FORWARD(tide_buffers_of_ours(buffers, call));
+    TIDE_FORWARD(tide_registry_admit(call)); /* it may have to wait for threads */
+    TIDE_FORWARD(tide_buffers_visit_admit(buffers, call));
     bool last = false;
     tide_status status = buffers_let_go(buffers, &last);
-    if (status == TIDE_ERROR_STATE &&
-        tide_buffers_visit_admit(buffers, "tide_buffers_destroy") == TIDE_OK &&
-        tide_deferred_settle(buffers->device, true))
+    if (status == TIDE_ERROR_STATE && tide_deferred_settle(buffers->device, true))
         status = buffers_let_go(buffers, &last);
     if (last && status == TIDE_OK)
         buffers_end(buffers);
