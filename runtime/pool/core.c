@@ -2,8 +2,6 @@
 /* Whose a pool is, how a call of a foreign thread is refused; all pools. */
 #include "runtime/pool/core.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <tidepool/check.h>

@@ -29,7 +29,8 @@ static size_t press_has(const tide_pool_core *core, const tide_row *row, const t
     return ours && slot->data != NULL ? tide_slot_record_of(row, slot)->bytes : 0;
 }
 
-/* The smallest free slot that has so many bytes, of equal ones the last of the lowest type; NULL: none has. */
+/* The smallest free slot that has so many bytes, of equal ones the last of the lowest type; NULL: none
+ * has. */
 static tide_slot *press_find_enough(const tide_pool_core *core, size_t bytes, tide_row **of)
 {
     tide_slot *found = NULL;

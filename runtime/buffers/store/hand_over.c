@@ -34,8 +34,9 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
     return tide_device_find_stream(device, stream, call, &out->number);
 }
 
-/* Which memory of the device, a TIDE_MEMORY_*. On a device that shares the host's memory, buffers of the device are pinned memory, which the
- * host can see; OpenCL's are not, since kernels do not take its pinned memory. */
+/* Which memory of the device, a TIDE_MEMORY_*. On a device that shares the host's memory, buffers of the
+ * device are pinned memory, which the host can see. OpenCL's are not, since kernels do not take its pinned
+ * memory. */
 static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
 {
     const tide_device *device = buffers->device;
