@@ -19,11 +19,11 @@
 #include "runtime/device/lender.h"
 #include "runtime/device/region.h"
 #include "runtime/pool/level.h"
-#include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/shell.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
+#include "runtime/pool/trim.h"
 
 _Static_assert(TIDE_CHECK_POISON == 1 && TIDE_CHECK_GUARD == 2 && TIDE_CHECK_NONE < 0,
                "a level is its own number, here and in the setting");

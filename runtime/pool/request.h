@@ -25,15 +25,10 @@
 #define TIDE_REQUEST_TRIM_UNUSED (UINT32_C(1) << 30)
 #define TIDE_REQUEST_TRIM_WASTED (UINT32_C(1) << 29)
 
-/* A pass of what the library asks for by itself: asks for these; 0: takes back what it has asked for. A pool whose owner has not served the
- * last `trim_after` passes may be an idle thread's: then what it keeps is taken. Registry locked. */
+/* A pass of what the library asks for by itself. It asks for these; 0: it takes back what it has asked
+ * for. A pool whose owner has not served the last `trim_after` passes may be an idle thread's, and what
+ * such a thread keeps is taken. Registry locked. */
 void tide_request_lately(tide_pool *pool, uint32_t requests);
-
-/* tide_pool_trim of this pool alone: kept shells of others stay. Owner only. */
-void tide_pool_trim_slots(tide_pool *pool);
-
-/* TIDE_ERROR_STATE until a capture that has begun has ended. */
-tide_status tide_trim_admit(const tide_pool *pool, const char *call);
 
 /* At the root: does what was requested, and reopens the log. Elsewhere: defers that, and reopens the
  * log. Owner only. */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Free memory given back, by the owner or because others ask: all of it (trim), what far exceeds its
- * use since the last time (compact), or, when the library does it by itself in passes, what was not
- * used lately and what far exceeds its use lately. Steps of a loop may take turns, so what a slot was
- * asked for lately is the most of several passes.
- * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
+/* Free memory given back: all of it (trim), what far exceeds its use since the last time (compact), or,
+ * when the library does it by itself in passes, what was not used lately and what far exceeds its use
+ * lately. Steps of a loop may take turns, so what a slot was asked for lately is the most of several
+ * passes.
+ * All of them touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
+#include "runtime/pool/trim.h"
+
 #include <tidepool/upkeep.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/probe.h"
-#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/level.h"
 #include "runtime/pool/press.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
@@ -131,10 +131,7 @@ static bool trim_may(tide_pool *pool, tide_type type, const char *call)
     return known;
 }
 
-/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT; 0: all that is
- * free goes. What was used in the last passes, of which the setting `trim_after` says how many, is the
- * pool's working set, and stays. Owner only. */
-static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, uint32_t requests)
+tide_trim_summary tide_trim_each_row(tide_pool *pool, tide_type type, uint32_t requests)
 {
     tide_trim_summary summary = {0};
     tide_pool_working(pool->core);
@@ -159,7 +156,7 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, uint32_t
 
 void tide_pool_trim_slots(tide_pool *pool)
 {
-    (void)trim_each_row(pool, TIDE_ALL_TYPES, 0);
+    (void)tide_trim_each_row(pool, TIDE_ALL_TYPES, 0);
 }
 
 tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
@@ -167,129 +164,12 @@ tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
     const char *call = "tide_pool_trim";
     if (type == TIDE_ALL_TYPES)
         tide_shells_trim();
-    return trim_may(pool, type, call) ? trim_each_row(pool, type, 0) : (tide_trim_summary){0};
+    return trim_may(pool, type, call) ? tide_trim_each_row(pool, type, 0) : (tide_trim_summary){0};
 }
 
 tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
 {
     const char *call = "tide_pool_compact";
-    return trim_may(pool, type, call) ? trim_each_row(pool, type, TIDE_REQUEST_COMPACT)
+    return trim_may(pool, type, call) ? tide_trim_each_row(pool, type, TIDE_REQUEST_COMPACT)
                                       : (tide_trim_summary){0};
-}
-
-/* ---- asked for by others ------------------------------------------------------------------- */
-
-enum { TRIM_LATELY = TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED };
-
-_Static_assert((TRIM_LATELY & (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
-               "what the library asks for has bits of its own");
-
-/* Asks for these, any thread; 0: takes back those of `own` that were asked for. */
-static void trim_ask(tide_pool *pool, uint32_t requests, uint32_t own)
-{
-    tide_assert((requests & ~own) == 0);
-    if (requests == 0) {
-        __atomic_fetch_and(&pool->core->requests.asked, ~own, __ATOMIC_SEQ_CST);
-        return;
-    }
-    __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
-    tide_log_set_room(pool, pool->core->log.start);
-}
-
-tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
-{
-    const char *call = "tide_pool_request";
-    TIDE_FORWARD(tide_pool_of_ours(pool, call));
-    if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
-    trim_ask(pool, requests, UINT32_MAX);
-    return TIDE_OK;
-}
-
-void tide_request_lately(tide_pool *pool, uint32_t requests)
-{
-    tide_pool_requests *own = &pool->core->requests;
-    tide_assert(tide_registry_held());
-    uint32_t waiting = requests & __atomic_load_n(&own->asked, __ATOMIC_RELAXED);
-    own->unserved = (waiting & TIDE_REQUEST_TRIM_UNUSED) != 0 ? own->unserved + 1 : 0;
-    bool due = own->unserved >= tide_setting_get(TIDE_SETTING_trim_after);
-    if (due && tide_pool_is_own_and_idle(pool)) {
-        /* its owner steps, and opens no scope in it */
-        tide_assert(pool->core->capture == NULL); /* it is of the host */
-        (void)trim_each_row(pool, TIDE_ALL_TYPES, TIDE_REQUEST_TRIM_UNUSED);
-    } else if (due) {
-        own->unserved = 0;
-        tide_pool_press_idle(pool);
-    }
-    trim_ask(pool, requests, TRIM_LATELY);
-}
-
-/* A trim does all that a compact does, and more. */
-static void request_serve_bits(tide_pool *pool, uint32_t requests)
-{
-    tide_assert(requests != 0 && tide_at_root(pool));
-    const tide_pool_core *core = pool->core;
-    if (core->capture != NULL)
-        return; /* not now, and nobody waits for it */
-    if ((requests & TIDE_REQUEST_TRIM) != 0)
-        tide_pool_trim(pool, TIDE_ALL_TYPES);
-    else
-        (void)trim_each_row(pool, TIDE_ALL_TYPES, requests);
-    pool->core->requests.served++;
-}
-
-/* Takes the bits, does the work, then opens the log. Does all of it again if a bit was set
- * meanwhile; but what was not used since a moment ago is not given back, since that is all. */
-static void request_serve_at_root(tide_pool *pool)
-{
-    tide_pool_core *core = pool->core;
-    uint32_t served = 0;
-    do {
-        uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
-        if (served != 0)
-            requests &= ~(uint32_t)TRIM_LATELY;
-        if (requests != 0)
-            request_serve_bits(pool, requests);
-        served |= requests;
-        tide_log_set_room(pool, tide_log_usual_room(core));
-    } while (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0);
-}
-
-/* Where the log is closed for other reasons, or full, nothing is gained, and the log stays
- * closed. */
-static void request_defer(tide_pool *pool)
-{
-    tide_pool_core *core = pool->core;
-    tide_assert(!tide_at_root(pool));
-    if (!core->requests.deferred) {
-        if (tide_log_usual_room(core) == core->log.start || pool->log_top == core->log.end)
-            return;
-        tide_log_push(pool, &core->log.undo[TIDE_UNDO_REQUEST], NULL, 0);
-        core->requests.deferred = true;
-    }
-    tide_log_reopen(pool);
-}
-
-void tide_request_undo(tide_pool *pool, const tide_entry *entry)
-{
-    tide_assert(pool->core->requests.deferred && entry == pool->log_top);
-    (void)entry;
-    pool->core->requests.deferred = false;
-    tide_log_set_room(pool, pool->core->log.start);
-}
-
-/* The log may be closed although nothing is asked: a request was taken back, or was served before
- * who asked had closed the log. */
-void tide_request_serve(tide_pool *pool)
-{
-    tide_pool_core *core = pool->core;
-    uint32_t requests = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
-    if (!tide_at_root(pool)) {
-        if (requests != 0)
-            request_defer(pool);
-        else if (tide_log_open(pool) != tide_log_usual_room(core))
-            tide_log_reopen(pool);
-    } else if (requests != 0 || tide_log_open(pool) != tide_log_usual_room(core)) {
-        request_serve_at_root(pool);
-    }
 }

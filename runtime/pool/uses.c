@@ -15,6 +15,7 @@ static struct {
 uint32_t tide_uses_take_number(void)
 {
     uint32_t number = 1;
+    tide_assert(tide_registry_held());
     while (number <= uses_counted.last && uses_counted.taken[number])
         number++;
     if (number == TIDE_SITES_COUNTED)
@@ -27,6 +28,7 @@ uint32_t tide_uses_take_number(void)
 
 void tide_uses_give_number(uint32_t number)
 {
+    tide_assert(tide_registry_held());
     tide_assert(number <= uses_counted.last && uses_counted.taken[number] == (number != 0));
     uses_counted.taken[number] = false;
 }
