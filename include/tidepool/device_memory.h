@@ -7,6 +7,18 @@
  *   reserved  what the driver's memory pool has taken from the device for the process
  *   used      the part of it that is handed out, or that work in flight may still use
  *
+ * Before a request is refused, by a limit or by the driver, it is tried again after each of these:
+ *
+ *   1. free slots of the pool that wants the memory, first the one that a larger one replaces
+ *   2. free slots of the calling thread's other pools on the device, then what buffers have cached
+ *   3. what is on its way back: the host waits for the work that uses it
+ *   4. the program's function is asked, below
+ *
+ * By a limit no more goes than is missing; a driver that refuses twice gets all of it. Left alone are
+ * pools of other threads, whatever they keep free; pools that a capture has begun on; and, in 2, pools
+ * with a check level, a hook or buffers of their own. (A pool with buffers of its own gives up its free
+ * slots last.) The message of a refusal says how much pools and buffers hold, and which pool most.
+ *
  * Any thread, all functions, and for a device that is open: else TIDE_ERROR_DEVICE.
  * TIDE_ERROR_ARGUMENT for NULLs. */
 #ifndef TIDEPOOL_DEVICE_MEMORY_H
@@ -18,8 +30,7 @@
 TIDE_BEGIN_DECLS
 
 /* Called when `wanted` bytes of the device, or of pinned or managed memory for its work, are not to
- * be had, by the driver or the limit, even after what buffers have cached and what is on its way
- * back. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its thread,
+ * be had, by the driver or the limit, even after all that stands above. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its thread,
  * tide_device_memory_trim, memory of its own) and returns true if the library is to try again,
  * false if the request fails. `times`: how often it was called for this request before; after 16
  * the request fails. It is not asked for what a call can do without.

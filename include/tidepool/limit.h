@@ -51,7 +51,7 @@ typedef struct tide_limit_options {
  * and then the caches of buffers. An idle pool is one whose owner is at the root and asleep in a system
  * call, or is the thread that wants the memory. So a signal handler must not wait for anything on top
  * of code that uses a pool; with TIDEPOOL_LOCKED=1 no other thread's pool is touched. Pools with a check
- * level, a hook or buffers of their own are left alone. */
+ * level, a hook or buffers of their own are left alone. (Memory of a device: <tidepool/device_memory.h>.) */
 
 /* Sets both limits; NULL: none. What is held stays, however much it is. Other threads may for a moment
  * see the new bytes with the old function: keep what that needs. TIDE_ERROR_ARGUMENT, nothing changed,

@@ -3,6 +3,7 @@
 #include "runtime/device/budget.h"
 #include "runtime/device/lender.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,10 +127,12 @@ bool tide_budget_is_near(const tide_device *device)
 
 const tide_lender *tide_lend;
 
-size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes)
+size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes, bool again)
 {
     bool here = device == &tide_device_host;
     size_t held = tide_budget_held(device), most = budget_most(device);
+    if (status != TIDE_ERROR_LIMIT && !device->host && again)
+        return SIZE_MAX;
     if (status != TIDE_ERROR_LIMIT && here)
         return bytes <= held ? bytes : 0;
     if (status != TIDE_ERROR_LIMIT || device->host != here) /* a region's limit is its end */
@@ -168,17 +171,27 @@ static void budget_tell(const tide_device *device, char *text, size_t room)
     }
 }
 
+/* Of long names the end is cut, not who holds how much. */
+tide_status tide_budget_fail(const tide_device *device, tide_status status, const char *call,
+                             const char *format, ...)
+{
+    char what[256], holders[192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    budget_tell(device, holders, sizeof holders);
+    return tide_fail(status, call, "%s; %s", what, holders);
+}
+
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call)
 {
-    char holders[320];
-    budget_tell(device, holders, sizeof holders);
     size_t held = tide_budget_held(device), most = budget_most(device);
-    return tide_fail(TIDE_ERROR_LIMIT, call,
-                     "%zu bytes would take %s%s from %zu past its limit of %zu bytes: %zu are "
-                     "missing; %s",
-                     bytes, device->host ? "the process" : "device ",
-                     device->host ? "" : device->name, held, most, budget_beyond(held, bytes, most),
-                     holders);
+    return tide_budget_fail(
+        device, TIDE_ERROR_LIMIT, call,
+        "%zu bytes would take %s%s from %zu past its limit of %zu bytes: %zu are missing", bytes,
+        device->host ? "the process" : "device ", device->host ? "" : device->name, held, most,
+        budget_beyond(held, bytes, most));
 }
 
 /* ---- asking the program ------------------------------------------------------------------- */

@@ -28,16 +28,25 @@ static inline size_t tide_budget_held(const tide_device *device)
 /* Is more than a quarter held of what a limit lets the device have? */
 bool tide_budget_is_near(const tide_device *device);
 
-/* An allocation of `bytes` ended with `status`. How many bytes must be given back before it is tried
- * again? 0: giving back cannot help. Then the allocation is larger than the whole limit of the device,
- * or of the process; or the system has no memory, and all that the process holds is less than `bytes`. */
-size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes);
+/* An allocation of `bytes` ended with `status`, for the first time or `again`. How many bytes must be
+ * given back before it is tried again? 0: giving back cannot help. Then the allocation is larger than
+ * the whole limit of the device, or of the process; or the system has no memory, and all that the
+ * process holds is less than `bytes`. SIZE_MAX: all there are. A driver does not say how much it
+ * lacks, and what it has may be in pieces: once `bytes` were not enough, everything goes. */
+size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes, bool again);
 
 /* Has pools and buffers give back so many bytes of what they keep free, before memory is refused.
  * Returns how many bytes came. Any thread, nothing locked. */
 size_t tide_press(tide_device *device, size_t bytes);
 
-/* The message of who then gives up: it says who holds how much. Nothing is locked. TIDE_ERROR_LIMIT. */
+/* The message of who then gives up, and after it who holds how much. Nothing is locked. Returns the
+ * status. */
+__attribute__((format(printf, 4, 5), cold)) tide_status tide_budget_fail(const tide_device *device,
+                                                                         tide_status status,
+                                                                         const char *call,
+                                                                         const char *format, ...);
+
+/* The same where a limit says no: TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
 /* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?

@@ -244,14 +244,15 @@ static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, voi
 /* Memory of the device is given back: by the pool itself, by others who do not use it, by whoever
  * is asked. False: nothing is left to be had. (Buffers have pressed the others themselves.) Where a
  * limit says no, it is known how much is missing. Where the system does, the pool gives nothing up
- * unless that may be enough. */
+ * unless that may be enough; where a driver does, what the pool has free may be what is missing beside
+ * what others have given back. */
 static bool memory_make_room(tide_pool *pool, const tide_memory_want *want, tide_status status,
-                             unsigned *asked)
+                             bool again, unsigned *asked)
 {
     tide_device *device = want->device;
     const tide_pool_core *core = pool->core;
-    size_t missing = tide_budget_missing(device, status, want->bytes);
-    bool enough = status == TIDE_ERROR_LIMIT ||
+    size_t missing = tide_budget_missing(device, status, want->bytes, again);
+    bool enough = status == TIDE_ERROR_LIMIT || !device->host ||
                   core->memory.bytes_held - memory_live_bytes(core) >= want->bytes;
     if (missing != 0 && enough && want->slot != NULL && device == core->device &&
         tide_pool_press(pool, want->row, want->slot, missing) != 0)
@@ -273,7 +274,7 @@ tide_status tide_memory_allocate(tide_pool *pool, const tide_memory_want *want, 
     for (unsigned tries = 1;; tries++) {
         tide_status status = memory_try(pool, want, data);
         bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
-        if (!none || tries == TRIES_MAX || !memory_make_room(pool, want, status, &asked))
+        if (!none || tries == TRIES_MAX || !memory_make_room(pool, want, status, tries > 1, &asked))
             return status;
     }
 }
@@ -292,8 +293,9 @@ static tide_status memory_refuse(const tide_pool *pool, const tide_memory_want *
     if (status == TIDE_ERROR_LIMIT && counted)
         return tide_budget_refuse(want->device, want->bytes, call);
     if (status == TIDE_ERROR_MEMORY)
-        return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
-                         want->device->name, want->bytes, type, pool->core->name);
+        return tide_budget_fail(want->device, status, call,
+                                "device %s has no %zu bytes for %s in pool '%s'",
+                                want->device->name, want->bytes, type, pool->core->name);
     return tide_fail(status, call, "%s", tide_error_message());
 }
 

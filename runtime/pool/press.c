@@ -158,11 +158,10 @@ PRESS_SAMPLES static void press_set_seized(tide_pool *pool, bool seized)
         __atomic_store_n(&pool->core->seized, false, __ATOMIC_SEQ_CST);
 }
 
-/* Has another's pool something to take, and may somebody else take it? */
+/* Has the pool something to take, and may it be taken for others? */
 static bool press_may(const tide_pool_core *core)
 {
-    return core->device == &tide_device_host && core->hook == NULL && core->buffers == NULL &&
-           !core->careful && !core->lost &&
+    return core->hook == NULL && core->buffers == NULL && !core->careful && !core->lost &&
            tide_figure(&core->memory.bytes_held) + tide_figure(&core->memory.bytes_exported) != 0;
 }
 
@@ -186,7 +185,7 @@ static size_t press_other(tide_pool *pool, size_t bytes)
 {
     size_t gone = 0;
     tide_assert(tide_registry_held());
-    if (!press_may(pool->core) || !press_can_ask() ||
+    if (pool->core->device != &tide_device_host || !press_may(pool->core) || !press_can_ask() ||
         !press_is_idle(pool)) /* busy ones stay open */
         return 0;
     press_set_seized(pool, true);
@@ -199,7 +198,7 @@ static size_t press_other(tide_pool *pool, size_t bytes)
     return gone;
 }
 
-/* May the calling thread, its owner, take from the pool, with the registry locked? */
+/* May the calling thread, its owner, take from the pool for others? */
 static bool press_is_mine(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
@@ -207,30 +206,54 @@ static bool press_is_mine(const tide_pool *pool)
            !core->shut;
 }
 
-static size_t press_any(tide_pool *pool, size_t bytes)
-{
-    if (tide_pool_owner(pool->core) != tide_os_thread())
-        return press_other(pool, bytes);
-    return press_is_mine(pool) ? tide_pool_press(pool, NULL, NULL, bytes) : 0;
-}
-
 typedef struct pressing {
+    const tide_device *device;
     size_t missing, gone;
+    uint64_t after;  /* a number of pools: those up to it have been asked */
+    tide_pool *next; /* the first one behind it; NULL: none               */
 } pressing;
 
 static void press_visit(tide_pool *pool, void *user)
 {
     pressing *by = user;
-    if (by->gone >= by->missing)
+    size_t bytes = by->missing - by->gone;
+    if (by->gone >= by->missing || pool->core->device != by->device)
         return;
-    by->gone += press_any(pool, by->missing - by->gone);
+    if (tide_pool_owner(pool->core) != tide_os_thread())
+        by->gone += press_other(pool, bytes);
+    else if (press_is_mine(pool))
+        by->gone += tide_pool_press(pool, NULL, NULL, bytes);
 }
 
+static void press_look(tide_pool *pool, void *user)
+{
+    pressing *by = user;
+    uint64_t number = pool->core->list.number;
+    if (pool->core->device == by->device && number > by->after && press_is_mine(pool) &&
+        (by->next == NULL || number < by->next->core->list.number))
+        by->next = pool;
+}
+
+/* The next pool of the calling thread. */
+static tide_pool *press_next(pressing *by)
+{
+    by->next = NULL;
+    tide_pools_visit(press_look, by);
+    if (by->next != NULL)
+        by->after = by->next->core->list.number;
+    return by->next;
+}
+
+/* Of a device only the calling thread's own: drivers are called with nothing locked, and no other thread
+ * goes away with them. */
 size_t tide_pools_press(tide_device *device, size_t bytes)
 {
-    pressing by = {.missing = bytes};
+    pressing by = {.device = device, .missing = bytes};
     if (device == &tide_device_host)
         tide_pools_visit(press_visit, &by);
+    else
+        while (by.gone < bytes && press_next(&by) != NULL)
+            by.gone += tide_pool_press(by.next, NULL, NULL, bytes - by.gone);
     return by.gone;
 }
 
@@ -242,7 +265,7 @@ void tide_pool_press_idle(tide_pool *pool)
 
 bool tide_pool_is_own_and_idle(const tide_pool *pool)
 {
-    return press_is_mine(pool) && tide_at_root(pool);
+    return pool->core->device == &tide_device_host && press_is_mine(pool) && tide_at_root(pool);
 }
 
 /* ---- who holds how much -------------------------------------------------------------------- */

@@ -18,7 +18,8 @@ enum {
     LOOKS_MAX = 64,          /* buffers, the latest first: that is ready, but for pinned memory in
                                use, and in a capture. Everybody waits meanwhile */
     BORROW_FROM = 128 << 10, /* bytes: what smaller ones would save is not worth a look */
-    CUT_MOST = 8
+    CUT_MOST = 8,
+    TRIES_MAX = 64 /* of a request that is refused */
 };
 
 /* ---- arrays of cached buffers; mutex held --------------------------------------------------- */
@@ -270,21 +271,29 @@ uint32_t tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What nobody uses of the memory that the buffer is of is given back, and the device asked once more;
- * then again as often as somebody gives some back. */
+static bool depot_is_none(tide_status status)
+{
+    return status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
+}
+
+/* What nobody uses of the memory that the buffer is of is given back, and it is asked for once more;
+ * of a device then again as often as somebody gives some back; not for ever, because other threads
+ * may take it. */
 static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
                                         tide_status status, void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    unsigned asked = 0;
-    for (bool again = true; again;) {
-        size_t missing =
-            status == TIDE_ERROR_LIMIT ? tide_budget_missing(device, status, bytes) : bytes;
-        if (missing != 0)
-            (void)tide_press(device, missing);
+    unsigned asked = 0, tries = 1;
+    for (bool again = true; again && tries < TRIES_MAX; tries++) {
+        size_t missing = status == TIDE_ERROR_LIMIT || !device->host
+                             ? tide_budget_missing(device, status, bytes, tries > 1)
+                             : bytes;
+        size_t gone = missing != 0 ? tide_press(device, missing) : 0;
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = tide_budget_asks(device, status, asked) && tide_budget_ask(device, bytes, &asked);
+        again = depot_is_none(status) && !device->host &&
+                (gone != 0 || (tide_budget_asks(device, status, asked) &&
+                               tide_budget_ask(device, bytes, &asked)));
     }
     return status;
 }
@@ -295,7 +304,7 @@ static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, 
 {
     tide_status status =
         tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-    if (status != TIDE_ERROR_MEMORY && status != TIDE_ERROR_LIMIT)
+    if (!depot_is_none(status))
         return status;
     tide_lock_take(&buffers->mutex);
     buffers->pressed++;
@@ -309,8 +318,8 @@ static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, 
     tide_lock_take(&buffers->mutex);
     size_t held = buffers->bytes_held;
     tide_lock_let_go(&buffers->mutex);
-    return tide_fail(
-        status, want->call,
+    return tide_budget_fail(
+        tide_hand_over_device_of(buffers, want->key), status, want->call,
         "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu, even "
         "after all that was cached has been given back",
         buffers->device->name, bytes, want->bytes, buffers->name, held);

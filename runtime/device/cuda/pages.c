@@ -434,6 +434,7 @@ static void pages_forget(tide_cuda_pages *pages)
     tide_os_free(pages);
 }
 
+/* Where there is no range to be had the driver's pool has all memory, as where the device cannot map. */
 tide_status tide_cuda_pages_begin(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
@@ -447,12 +448,18 @@ tide_status tide_cuda_pages_begin(tide_device *device)
                          device->name);
     *pages = (tide_cuda_pages){.lock = TIDE_LOCK(TIDE_FORK_MEMORY),
                                .driving = TIDE_LOCK(TIDE_FORK_PAGES)};
+    tide_failure why;
+    tide_failure_keep(&why);
     tide_status status = pages_reserve(device, pages);
-    if (status == TIDE_OK)
+    if (status == TIDE_OK) {
         cuda->pages = pages;
-    else
-        pages_forget(pages);
-    return status;
+        return status;
+    }
+    pages_forget(pages);
+    if (tide_device_lost(device))
+        return status;
+    tide_failure_restore(&why);
+    return TIDE_OK;
 }
 
 /* What cannot be unmapped goes with the context. */

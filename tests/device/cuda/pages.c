@@ -75,6 +75,33 @@ static void it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays(void **unu
     assert_int_equal(fake_calls("cuMemAddressFree"), 1);
 }
 
+/* Addresses are short in a process with a bound on them. */
+static void a_device_without_a_range_opens_with_the_pool(void **unused)
+{
+    (void)unused;
+    static const char *const entries[] = {"cuMemAddressReserve", "cuMemGetAllocationGranularity"};
+    for (int i = 0; i < 2; i++) {
+        fake_reset(1, 1);
+        tide_cuda_driver_set(FAKE_CUDA);
+        expect_ok(tide_tune_set("cuda_memory", 1));
+        fake_fail(entries[i], 1, TIDE_CU_OUT_OF_MEMORY, false);
+        tide_device *device = tide_device_open("cuda:0");
+        expect_ok(tide_tune_set("cuda_memory", 0));
+        assert_int_equal(fake_failures(), 1);
+        assert_non_null(device);
+        assert_null(tide_cuda_of(device)->pages);
+        assert_non_null(tide_cuda_of(device)->pool);
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
+        {
+            TIDE_SCOPE(pool);
+            assert_non_null(tide_acquire(pool, uint8_t, 2 * LEAST));
+        }
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_device_close(device));
+        assert_int_equal(fake_calls("cuMemAddressFree"), 0);
+    }
+}
+
 /* ---- blocks --------------------------------------------------------------------------------- */
 
 static void blocks_split_and_join(void **unused)
@@ -545,6 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays),
+        cmocka_unit_test(a_device_without_a_range_opens_with_the_pool),
         cmocka_unit_test(blocks_split_and_join),
         cmocka_unit_test(memory_leaves_behind_its_stream),
         cmocka_unit_test(a_trim_unmaps_what_is_free_in_the_middle),
