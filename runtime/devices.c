@@ -9,7 +9,7 @@
 
 static void devices_attach(void)
 {
-    tide_driver_prepare();
+    tide_driver_prepare(tide_devices_lose_forked);
 #define TIDE_X(prefix, open) tide_device_add_backend((tide_backend){prefix, open});
     TIDE_BACKENDS_EACH(TIDE_X)
 #undef TIDE_X

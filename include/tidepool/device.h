@@ -13,7 +13,7 @@
  *
  * A stream is for CUDA a CUstream (cudaStream_t is the same; NULL: the legacy default stream), for
  * OpenCL an in-order cl_command_queue of the device's context (tide_device_context; NULL: the device's
- * own), for the host NULL. A handle is trusted: what it names is not looked at.
+ * own), for the host NULL. A handle is trusted: only a pool with a check level looks at what it names.
  *
  * Calls that take a pool come from its owner. TIDE_ERROR_DEVICE: the device is lost;
  * TIDE_ERROR_ARGUMENT: a NULL. */
@@ -66,8 +66,8 @@ typedef struct tide_device_information {
 TIDE_API tide_status tide_device_info(const tide_device *device, tide_device_information *out);
 
 /* The driver's own handles, which the device owns: the primary CUcontext or the cl_context;
- * OpenCL's queue that a NULL stream means. NULL for the host, and once the device is closed. Any
- * thread. */
+ * OpenCL's queue that a NULL stream means. NULL for the host; with a message once the device is closed,
+ * and for no device. Any thread. */
 TIDE_API void *tide_device_context(const tide_device *device);
 TIDE_API void *tide_device_stream(const tide_device *device);
 

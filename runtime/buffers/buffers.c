@@ -237,9 +237,8 @@ static bool buffers_shared_serves(const tide_buffers *buffers, tide_device *devi
 {
     if (buffers->shares == 0 || buffers->shared_kind != kind || buffers->ending)
         return false;
-    return buffers->device == device ||
-           (kind == TIDE_BUFFER_PINNED && device->context != NULL &&
-            tide_device_context(buffers->device) == tide_device_context(device));
+    return buffers->device == device || (kind == TIDE_BUFFER_PINNED && device->context != NULL &&
+                                         buffers->device->context == device->context);
 }
 
 /* The one of all who ask for it, now with one sharer more, or NULL. Registry locked. */

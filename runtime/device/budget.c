@@ -249,7 +249,7 @@ static tide_status budget_hold(tide_device *device, const char *call)
 {
     if (device == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the device is NULL");
-    return tide_device_hold(device, call);
+    return tide_device_hold_open(device, call);
 }
 
 tide_status tide_device_memory_set(tide_device *device, const tide_device_memory_options *options)

@@ -97,14 +97,16 @@ static int device_ordinal_of(const char *name, const char *prefix)
     return digits >= 1 && digits <= DIGITS_MAX && name[digits] == '\0' ? atoi(name) : -1;
 }
 
-/* The device of this name, counted once more if it is open; one that is closed is listed now if
- * there is none, and all zero but for the name. NULL with a message. */
+/* The device of this name, counted once more if it is open and answers; one that is closed is listed
+ * now if there is none, and all zero but for the name. NULL with a message. */
 static tide_device *device_find(const char *name)
 {
     tide_device *device = device_list;
     while (device != NULL && strcmp(device->name, name) != 0)
         device = device->next;
     if (device != NULL && device->opened != 0) {
+        if (tide_device_answers(device, "tide_device_open") != TIDE_OK)
+            return NULL;
         device->opened++;
         return device;
     }
@@ -223,8 +225,9 @@ static tide_status device_close_once(tide_device *device, const char *call)
     TIDE_FORWARD(device_check_open(device, call));
     uint32_t holds = __atomic_load_n(&device->holds, __ATOMIC_ACQUIRE);
     if (device->opened == 1 && holds != 0)
-        return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
-                         holds, device->name);
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "device %s is in use; pools, buffers and exported arrays on it: %u",
+                         device->name, holds);
     tide_assert(device->opened > 0);
     device->opened--;
     return TIDE_OK;
@@ -273,7 +276,7 @@ tide_status tide_device_close(tide_device *device)
     return status;
 }
 
-tide_status tide_device_hold(tide_device *device, const char *call)
+tide_status tide_device_hold_open(tide_device *device, const char *call)
 {
     tide_registry_lock();
     tide_status status = device_check_open(device, call);
@@ -281,6 +284,15 @@ tide_status tide_device_hold(tide_device *device, const char *call)
     if (status == TIDE_OK)
         tide_device_hold_again(device);
     tide_registry_unlock();
+    return status;
+}
+
+tide_status tide_device_hold(tide_device *device, const char *call)
+{
+    TIDE_FORWARD(tide_device_hold_open(device, call));
+    tide_status status = tide_device_answers(device, call);
+    if (status != TIDE_OK)
+        tide_device_drop(device);
     return status;
 }
 
@@ -302,27 +314,39 @@ void tide_device_drop(tide_device *device)
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
-bool tide_device_mark_lost(tide_device *device)
+bool tide_device_mark_lost(tide_device *device, const char *why)
 {
-    tide_assert(device != &tide_device_host);
-    if (device->methods != NULL && tide_device_exiting(device)) /* NULL: it is just being opened */
+    tide_assert(device != &tide_device_host && why != NULL);
+    if (tide_device_exiting(device))
         return false;
-    __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
+    const char *none = NULL; /* the first reason is the right one */
+    (void)__atomic_compare_exchange_n(&device->lost, &none, why, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED);
     return true;
+}
+
+void tide_devices_lose_forked(void)
+{
+    tide_assert(device_list == NULL || tide_registry_held());
+    for (tide_device *device = device_list; device != NULL; device = device->next)
+        if (device->opened != 0 && tide_driver_forked(device->driver))
+            (void)tide_device_mark_lost(device, tide_driver_words_forked(device->driver));
 }
 
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words)
 {
     tide_assert(call != NULL && words != NULL);
     return tide_fail(TIDE_ERROR_DEVICE, call,
-                     tide_device_mark_lost(device) ? "device %s is lost: %s" : "device %s: %s",
+                     tide_device_mark_lost(device, words) ? "device %s is lost: %s"
+                                                          : "device %s: %s",
                      device->name, words);
 }
 
 tide_status tide_device_answers(const tide_device *device, const char *call)
 {
-    if (tide_device_lost(device))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
+    const char *why = __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
+    if (TIDE_UNLIKELY(why != NULL))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost: %s", device->name, why);
     if (tide_device_exiting(device))
         return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
     return TIDE_OK;
@@ -411,12 +435,20 @@ tide_status tide_device_info(const tide_device *device, tide_device_information 
     return status;
 }
 
+static bool device_is_open(const tide_device *device, const char *call)
+{
+    tide_registry_lock();
+    bool open = device_check_open(device, call) == TIDE_OK;
+    tide_registry_unlock();
+    return open;
+}
+
 void *tide_device_context(const tide_device *device)
 {
-    return device != NULL ? device->context : NULL;
+    return device_is_open(device, "tide_device_context") ? device->context : NULL;
 }
 
 void *tide_device_stream(const tide_device *device)
 {
-    return device != NULL ? device->stream : NULL;
+    return device_is_open(device, "tide_device_stream") ? device->stream : NULL;
 }

@@ -10,6 +10,8 @@
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
 
+#include "runtime/device/gate.h"
+
 /* Kinds of memory. */
 enum {
     TIDE_MEMORY_DEVICE = 0,  /* the device's own                                              */
@@ -111,8 +113,9 @@ typedef struct tide_device_methods {
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
     /* The driver's own number of the stream, which no other stream ever had; TIDE_STREAM_UNASKED
-     * while it is captured, for the question would end that. 0, with a message, as above. For pools
-     * that are checked. NULL: stream_number tells. */
+     * where there is none, and while it is captured, for the question would end that. 0, with a message,
+     * as above, and for a stream that cannot be a pool's. For pools that are checked. NULL:
+     * stream_number tells. */
     uint64_t (*stream_check)(tide_device *device, void *stream);
 
     /* The buffer behind a slot's pointer, and the offset in it; NULL where a pointer is
@@ -128,10 +131,6 @@ typedef struct tide_device_methods {
     void *(*kernel)(tide_device *device, void *module, const char *name);
     tide_status (*launch)(tide_device *device, void *stream, void *kernel, size_t groups,
                           size_t group, void **arguments);
-
-    /* Has the process begun to exit, so that the driver is not called any more? Then every call
-     * fails that wants an answer, and nobody knows what the device still does. NULL: never. */
-    bool (*exiting)(const tide_device *device);
 
     /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and what it
      * has are left: a thread may be in the driver with them. Else `own` is NULL afterwards. NULL: the
@@ -150,10 +149,11 @@ struct tide_device {
     tide_dl_device dl;
     bool host; /* the CPU may read and write slots: poison and fills go straight there */
     bool integrated;
-    bool managed, concurrent, exports;   /* tide_device_information */
-    bool extends;                        /* the method `extend` may serve */
-    bool lost;                           /* atomic */
-    uint32_t holds;                      /* pools and exported arrays; atomic */
+    bool managed, concurrent, exports; /* tide_device_information */
+    bool extends;                      /* the method `extend` may serve */
+    tide_driver driver;                /* that is not called once exit has begun, nor in a child */
+    const char *lost;                  /* why, for good; NULL: it is not; atomic */
+    uint32_t holds;                    /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
     void *kernels;   /* for frames, made by the first one: jit/kernels; atomic */
     uint32_t graphs; /* captures that the library was told of and that have not ended; atomic */
@@ -193,7 +193,7 @@ static inline void tide_device_count(uint64_t *counter)
 
 static inline bool tide_device_lost(const tide_device *device)
 {
-    return __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
+    return __atomic_load_n(&device->lost, __ATOMIC_RELAXED) != NULL;
 }
 
 static inline bool tide_device_capturing(tide_device *device, void *stream)
@@ -201,9 +201,11 @@ static inline bool tide_device_capturing(tide_device *device, void *stream)
     return device->methods->capturing != NULL && device->methods->capturing(device, stream);
 }
 
+/* Has the process begun to exit, so that the driver is not called any more? Then every call fails that
+ * wants an answer, and nobody knows what the device still does. */
 static inline bool tide_device_exiting(const tide_device *device)
 {
-    return device->methods->exiting != NULL && device->methods->exiting(device);
+    return device->driver != TIDE_DRIVER_NONE && tide_driver_exiting(device->driver);
 }
 
 /* Once exit has begun nobody waits, so nobody knows what the device still does, unless it was lost
@@ -213,11 +215,11 @@ static inline bool tide_device_unwatched(const tide_device *device)
     return tide_device_exiting(device) && !tide_device_lost(device);
 }
 
-/* TIDE_ERROR_DEVICE: nobody gets an answer from the device, since it is lost or the process
- * exits. */
+/* TIDE_ERROR_DEVICE, with the reason: nobody gets an answer from the device, since it is lost or the
+ * process exits. */
 tide_status tide_device_answers(const tide_device *device, const char *call);
 
-/* The method stream_number has just said 0: fails as it did, in the call's name. */
+/* The method stream_number or stream_check has just said 0: fails as it did, in the call's name. */
 tide_status tide_device_no_number(const char *call);
 
 /* The number of a stream that the call needs. Fails as tide_device_no_number does, and as
@@ -264,17 +266,24 @@ static inline bool tide_device_own_stream(const tide_device *device, const void 
     return device->dl.device_type == TIDE_DL_CUDA && (uintptr_t)stream == TIDE_STREAM_PER_THREAD;
 }
 
-/* Marks the device as lost for good: nothing runs on it. False, and it is not marked, once exit has
- * begun: a driver that ends answers as one that has lost its device, and work may still run. */
-bool tide_device_mark_lost(tide_device *device);
+/* Marks the device as lost for good: nothing runs on it. `why` stays where it is: each later refusal
+ * says it. False, and it is not marked, once exit has begun: a driver that ends answers as one that has
+ * lost its device, and work may still run. */
+bool tide_device_mark_lost(tide_device *device, const char *why);
 
-/* The same, and fails. The message names the call and has the driver's words. */
+/* The same, and fails. The message names the call and has the driver's words, which stay. */
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words);
 
-/* A hold keeps a device from being closed. TIDE_ERROR_DEVICE when it is closed already. Any thread.
- * A holder may take one more hold, and drop holds, without a lock and without being refused:
- * deleters run anywhere. */
+/* In a child of fork: devices that the parent has open, of a driver that it has used, are lost. */
+void tide_devices_lose_forked(void);
+
+/* A hold keeps a device from being closed. TIDE_ERROR_DEVICE when it is closed already, or does not
+ * answer. Any thread. A holder may take one more hold, and drop holds, without a lock and without being
+ * refused: deleters run anywhere. */
 tide_status tide_device_hold(tide_device *device, const char *call);
+
+/* The same of any that is open: for who asks the driver nothing, or ends something. */
+tide_status tide_device_hold_open(tide_device *device, const char *call);
 void tide_device_hold_again(tide_device *device);
 void tide_device_drop(tide_device *device);
 

@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 
-enum { DRIVERS = 2, EXITING = 1, FORKED = 2 }; /* FORKED << driver */
+enum { DRIVERS = 3, EXITING = 1, FORKED = 2 }; /* FORKED << driver */
 
 /* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
  * exiting thread sees it inside. */
@@ -20,11 +20,7 @@ static uint32_t driver_used; /* FORKED << driver of those that a child does with
 /* Of the calls inside, those of this thread: as small as can be, for copies have little such memory. */
 static _Thread_local uint8_t driver_own;
 
-const char *const tide_driver_words_forked[DRIVERS] = {
-    [TIDE_DRIVER_CUDA] =
-        "CUDA was used before this process was forked, and does not work in the child",
-    [TIDE_DRIVER_OPENCL] =
-        "OpenCL was used before this process was forked, and does not work in the child"};
+static void (*driver_in_child)(void);
 
 static bool driver_is_closed(uint32_t bits)
 {
@@ -65,7 +61,7 @@ tide_status tide_driver_refuse(tide_driver driver, const char *whose)
 {
     tide_assert(!tide_driver_alive(driver));
     return tide_fail(TIDE_ERROR_DEVICE, whose, "%s",
-                     tide_driver_forked(driver) ? tide_driver_words_forked[driver]
+                     tide_driver_forked(driver) ? tide_driver_words_forked(driver)
                                                 : "the process is exiting");
 }
 
@@ -116,10 +112,21 @@ static void driver_begin_child(void)
     uint32_t forked = __atomic_load_n(&driver_closed, __ATOMIC_SEQ_CST) & ~(uint32_t)EXITING;
     __atomic_store_n(&driver_inside, driver_own, __ATOMIC_SEQ_CST);
     __atomic_store_n(&driver_closed, forked | used, __ATOMIC_SEQ_CST);
+    driver_in_child();
 }
 
-void tide_driver_prepare(void)
+const char *tide_driver_words_forked(tide_driver driver)
+{
+    tide_assert(driver != TIDE_DRIVER_NONE);
+    return driver == TIDE_DRIVER_CUDA
+               ? "CUDA was used before this process was forked, and does not work in the child"
+               : "OpenCL was used before this process was forked, and does not work in the child";
+}
+
+void tide_driver_prepare(void (*child)(void))
 {
     static const tide_fork_handlers handlers = {.child = driver_begin_child};
+    tide_assert(child != NULL);
+    driver_in_child = child;
     tide_fork_register(TIDE_FORK_DRIVERS, &handlers);
 }

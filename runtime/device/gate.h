@@ -6,10 +6,11 @@
 
 #include <tidepool/status.h>
 
-typedef enum tide_driver { TIDE_DRIVER_CUDA, TIDE_DRIVER_OPENCL } tide_driver;
+typedef enum tide_driver { TIDE_DRIVER_NONE, TIDE_DRIVER_CUDA, TIDE_DRIVER_OPENCL } tide_driver;
 
-/* Registers what is done around fork. While the library is attached. */
-void tide_driver_prepare(void);
+/* Registers what is done around fork: `child` runs in the child, once that does without what its parent
+ * had used, with all locked. While the library is attached. */
+void tide_driver_prepare(void (*child)(void));
 
 /* It is about to be loaded: from now on a child does without. Refused in a child that does. */
 tide_status tide_driver_use(tide_driver driver, const char *whose);
@@ -41,6 +42,7 @@ bool tide_driver_exiting(tide_driver driver);
 /* Fails with the reason for which it is not alive. `whose`: the call, or a device's name. */
 tide_status tide_driver_refuse(tide_driver driver, const char *whose);
 
-extern const char *const tide_driver_words_forked[2];
+/* Why it does not work in the child. */
+const char *tide_driver_words_forked(tide_driver driver);
 
 #endif

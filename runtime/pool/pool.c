@@ -133,11 +133,8 @@ static tide_status pool_find_stream(tide_device *device, const tide_pool_options
     const char *call = "tide_pool_create";
     *streams = (tide_pool_streams){.own = options->stream};
     TIDE_FORWARD(tide_device_find_stream(device, options->stream, call, &streams->own_number));
-    if (pool_check_level(options->check) < TIDE_CHECK_POISON ||
-        device->methods->stream_check == NULL || tide_device_own_stream(device, options->stream))
-        return TIDE_OK;
-    streams->own_checked = device->methods->stream_check(device, options->stream);
-    return streams->own_checked != 0 ? TIDE_OK : tide_device_no_number(call);
+    return tide_streams_ask(device, options->stream, pool_check_level(options->check), call,
+                            &streams->own_checked);
 }
 
 /* The device of a new pool, held for it, and its stream. */

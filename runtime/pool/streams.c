@@ -138,6 +138,18 @@ tide_status tide_streams_gather(tide_pool *pool, const char *call)
 
 /* ---- the pool's own ------------------------------------------------------------------------- */
 
+tide_status tide_streams_ask(tide_device *device, void *stream, tide_check check, const char *call,
+                             uint64_t *said)
+{
+    tide_assert(check != TIDE_CHECK_DEFAULT);
+    *said = TIDE_STREAM_UNASKED;
+    if (check < TIDE_CHECK_POISON || device->methods->stream_check == NULL ||
+        tide_device_own_stream(device, stream))
+        return TIDE_OK;
+    *said = device->methods->stream_check(device, stream);
+    return *said != 0 ? TIDE_OK : tide_device_no_number(call);
+}
+
 /* Is the pool's stream what it was when the pool was made? Only a checked pool asks. */
 static bool streams_has_own(const tide_pool_core *core)
 {
@@ -232,6 +244,8 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     TIDE_FORWARD(tide_streams_own(pool, call));
     if (foreign.number == core->streams.own_number)
         return TIDE_OK;
+    uint64_t said = 0;
+    TIDE_FORWARD(tide_streams_ask(core->device, stream, core->check, call, &said));
     TIDE_FORWARD(streams_check_capture(core, stream, call));
     if (streams_is_declared(core, &foreign))
         return core->device->methods->order(core->device, core->streams.own, stream);

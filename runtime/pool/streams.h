@@ -83,6 +83,11 @@ tide_status tide_streams_finish(tide_pool *pool, tide_status status, const char 
  * on: it comes after what is queued on them. TIDE_ERROR_DEVICE as above. */
 tide_status tide_streams_gather(tide_pool *pool, const char *call);
 
+/* What the driver says of a stream that a pool is to have, or to be used on: TIDE_STREAM_UNASKED where the
+ * pool is not checked. TIDE_ERROR_ARGUMENT, with the reason, for one that cannot be. */
+tide_status tide_streams_ask(tide_device *device, void *stream, tide_check check, const char *call,
+                             uint64_t *said);
+
 /* May the pool's stream be used? TIDE_ERROR_STATE where the pool is checked and the stream is gone;
  * TIDE_ERROR_DEVICE where the device is lost or the process exits. */
 tide_status tide_streams_own(const tide_pool *pool, const char *call);

@@ -147,7 +147,7 @@ tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, v
     TIDE_FORWARD(ipc_check(device, memory, call));
     if ((uintptr_t)data <= memory->offset)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is no opened memory", data);
-    TIDE_FORWARD(tide_device_hold(device, call)); /* open, so that it has its methods */
+    TIDE_FORWARD(tide_device_hold_open(device, call)); /* so that it has its methods */
     tide_status status = device->methods->ipc_close(device, (char *)data - memory->offset);
     if (tide_device_lost(device)) /* its driver knows nothing, and nothing has to be ended */
         status = TIDE_OK;

@@ -43,7 +43,6 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .unload = tide_cuda_module_drop,
                                             .kernel = tide_cuda_kernel,
                                             .launch = tide_cuda_launch,
-                                            .exiting = tide_cuda_exiting,
                                             .close = cuda_close_device};
 
 /* ---- what the driver knows of it ---------------------------------------------------------- */
@@ -199,6 +198,7 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
         return status;
     }
     device->methods = &methods;
+    device->driver = TIDE_DRIVER_CUDA;
     device->dl = (tide_dl_device){TIDE_DL_CUDA, (int32_t)ordinal};
     device->context = cuda->context;
     device->service = cuda->service;
@@ -236,7 +236,7 @@ static void cuda_close_device(tide_device *device)
     tide_cuda_entered entered;
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     const tide_status status = tide_cuda_enter(device, &entered);
-    if (status != TIDE_OK && tide_cuda_exiting(device))
+    if (status != TIDE_OK && tide_device_exiting(device))
         return;
     if (status == TIDE_OK) {
         cuda_end_parts(device);

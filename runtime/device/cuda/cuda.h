@@ -37,7 +37,6 @@ tide_status tide_cuda_load(void);
 
 /* tide_driver_enter, if the driver may be called; false: then no tide_driver_leave may follow. */
 bool tide_cuda_begin(void);
-bool tide_cuda_exiting(const tide_device *device);
 
 /* The failure of an entry point, in the driver's words. An error that no context survives
  * loses the device. */

@@ -33,12 +33,6 @@ bool tide_cuda_begin(void)
     return false;
 }
 
-bool tide_cuda_exiting(const tide_device *device)
-{
-    (void)device;
-    return tide_driver_exiting(TIDE_DRIVER_CUDA);
-}
-
 /* ---- load --------------------------------------------------------------------------------- */
 
 static const struct {
@@ -154,7 +148,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
-    bool lost = cuda_is_for_good(result) && tide_device_mark_lost(device);
+    bool lost = cuda_is_for_good(result) && tide_device_mark_lost(device, words);
     return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s%s: %s (%d): %s", device->name,
                      lost ? " is lost" : "", name, result, words);
 }
@@ -186,11 +180,10 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
     tide_assert(__atomic_load_n(&cuda_loaded, __ATOMIC_RELAXED));
     entered->pushed = false;
-    if (TIDE_UNLIKELY(!tide_cuda_begin()))
-        return tide_driver_forked(TIDE_DRIVER_CUDA)
-                   ? tide_device_lose(device, device->name,
-                                      tide_driver_words_forked[TIDE_DRIVER_CUDA])
-                   : tide_driver_refuse(TIDE_DRIVER_CUDA, device->name);
+    if (TIDE_UNLIKELY(!tide_cuda_begin())) {
+        TIDE_FORWARD(tide_device_answers(device, device->name));
+        return tide_driver_refuse(TIDE_DRIVER_CUDA, device->name); /* it is just being opened */
+    }
     tide_cu_result result = tide_cu.cuCtxGetCurrent(&current);
     if (result != TIDE_CU_SUCCESS || current != wanted) {
         result = tide_cu.cuCtxPushCurrent(wanted);

@@ -32,6 +32,8 @@ enum {
     TIDE_CL_DEVICE_NAME = 0x102B,
     TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
     TIDE_CL_DEVICE_SVM_CAPABILITIES = 0x1053,
+    TIDE_CL_QUEUE_CONTEXT = 0x1090,
+    TIDE_CL_QUEUE_PROPERTIES = 0x1093,
     TIDE_CL_EVENT_STATUS = 0x11D3
 };
 
@@ -39,6 +41,7 @@ enum {
 
 /* values */
 enum {
+    TIDE_CL_QUEUE_OUT_OF_ORDER = 1,
     TIDE_CL_SVM_COARSE = 1,
     TIDE_CL_MEM_READ_WRITE = 1,
     TIDE_CL_MEM_ALLOC_HOST_PTR = 1 << 4,
@@ -59,6 +62,7 @@ enum {
     TIDE_CL(tide_cl_queue, clCreateCommandQueueWithProperties,                                     \
             (tide_cl_context, tide_cl_device, const uint64_t *, int32_t *))                        \
     TIDE_CL(int32_t, clReleaseCommandQueue, (tide_cl_queue))                                       \
+    TIDE_CL(int32_t, clGetCommandQueueInfo, (tide_cl_queue, uint32_t, size_t, void *, size_t *))   \
     TIDE_CL(int32_t, clFlush, (tide_cl_queue))                                                     \
     TIDE_CL(int32_t, clFinish, (tide_cl_queue))                                                    \
     TIDE_CL(tide_cl_mem, clCreateBuffer, (tide_cl_context, uint64_t, size_t, void *, int32_t *))   \

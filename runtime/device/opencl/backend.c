@@ -45,7 +45,7 @@ static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found)
         }
         before += count;
     }
-    return tide_fail(TIDE_ERROR_DEVICE, call, "opencl:%u: there are %u OpenCL devices", ordinal,
+    return tide_fail(TIDE_ERROR_DEVICE, call, "no device opencl:%u: the drivers know %u", ordinal,
                      before);
 }
 
@@ -156,12 +156,6 @@ static void opencl_close_device(tide_device *base)
     base->own = NULL;
 }
 
-static bool opencl_is_exiting(const tide_device *base)
-{
-    (void)base;
-    return tide_driver_exiting(TIDE_DRIVER_OPENCL);
-}
-
 static const tide_device_methods methods = {
     .allocate = tide_opencl_allocate,
     .release = tide_opencl_release,
@@ -176,8 +170,8 @@ static const tide_device_methods methods = {
     .mark_drop = tide_opencl_mark_drop,
     .mark_follow = tide_opencl_mark_follow,
     .stream_number = tide_opencl_stream_number,
+    .stream_check = tide_opencl_stream_check,
     .buffer = tide_opencl_buffer,
-    .exiting = opencl_is_exiting,
     .close = opencl_close_device,
 };
 
@@ -200,6 +194,7 @@ tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
     }
     tide_lock_create(&device->lock, TIDE_FORK_MEMORY);
     base->methods = &methods;
+    base->driver = TIDE_DRIVER_OPENCL;
     base->own = device;
     base->context = device->context;
     base->stream = base->service = device->queue;

@@ -83,18 +83,6 @@ void tide_opencl_come_out(const int *unused)
     tide_driver_leave();
 }
 
-tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
-{
-    tide_assert(device->base != NULL && call != NULL);
-    if (TIDE_UNLIKELY(tide_driver_forked(TIDE_DRIVER_OPENCL)))
-        return tide_device_lose(device->base, call, tide_driver_words_forked[TIDE_DRIVER_OPENCL]);
-    if (TIDE_UNLIKELY(!tide_driver_alive(TIDE_DRIVER_OPENCL)))
-        return tide_driver_refuse(TIDE_DRIVER_OPENCL, call);
-    if (TIDE_UNLIKELY(tide_device_lost(device->base)))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->base->name);
-    return TIDE_OK;
-}
-
 /* ---- errors ------------------------------------------------------------------------------- */
 
 static const char *opencl_error_name(int32_t error)

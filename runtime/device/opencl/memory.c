@@ -229,7 +229,7 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     (void)stream;
     *data = NULL;
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     if (tide_os_faulted(bytes))
         return TIDE_ERROR_MEMORY;
     if (memory == TIDE_MEMORY_PINNED)
@@ -356,7 +356,7 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(pattern_bytes > 0 && count <= SIZE_MAX / pattern_bytes);
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     if (count == 0)
         return TIDE_OK;
     place p = opencl_place_of(device, data);
@@ -399,7 +399,7 @@ tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const vo
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     if (bytes == 0)
         return TIDE_OK;
     tide_assert(to != NULL && from != NULL);

@@ -67,11 +67,6 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
     return stream != NULL ? (tide_cl_queue)stream : device->queue;
 }
 
-/* Refuses a device that is lost, one in a child that the parent opened (the driver's threads stayed
- * in the parent, and the first call that waits for them would wait for ever), and any once exit has
- * begun: then drivers end. */
-tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
-
 /* A declaration: this thread may be in the driver in the rest of the block (tide_driver_enter). */
 #define TIDE_OPENCL_INSIDE                                                          \
     __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \
@@ -103,6 +98,7 @@ tide_status tide_opencl_mark_wait(tide_device *, void *mark);
 tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
+uint64_t tide_opencl_stream_check(tide_device *, void *stream);
 void tide_opencl_finish_within(tide_cl_queue queue);
 
 #endif

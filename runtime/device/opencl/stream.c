@@ -8,7 +8,7 @@
 /* ---- what they are -------------------------------------------------------------------------------- */
 
 /* A queue is numbered by its handle, which names it as long as it is there: it outlives what uses it.
- * What it is nobody asks: a handle is trusted. */
+ * What it is only a pool with checks asks. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     if (tide_driver_exiting(TIDE_DRIVER_OPENCL)) {
@@ -16,6 +16,34 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
         return 0;
     }
     return (uintptr_t)tide_opencl_queue(tide_opencl_of(base), stream);
+}
+
+static bool opencl_ask_queue(tide_opencl_device *device, tide_cl_queue queue, uint32_t what,
+                             void *answer, size_t bytes)
+{
+    return tide_opencl_check(device,
+                             tide_opencl.clGetCommandQueueInfo(queue, what, bytes, answer, NULL),
+                             "clGetCommandQueueInfo") == TIDE_OK;
+}
+
+/* It is asked once: a handle has no number, and one that is gone cannot be asked. */
+uint64_t tide_opencl_stream_check(tide_device *base, void *stream)
+{
+    TIDE_OPENCL_INSIDE;
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    tide_cl_context context = NULL;
+    uint64_t properties = 0;
+    if (tide_device_answers(base, "tide_device") != TIDE_OK ||
+        !opencl_ask_queue(device, queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context) ||
+        !opencl_ask_queue(device, queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties))
+        return 0;
+    if (context == device->context && (properties & TIDE_CL_QUEUE_OUT_OF_ORDER) == 0)
+        return TIDE_STREAM_UNASKED;
+    tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "queue %p %s", stream,
+              context != device->context ? "is of another context than tide_device_context gives"
+                                         : "is out of order, and a stream runs its work in order");
+    return 0;
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -39,8 +67,8 @@ void *tide_opencl_mark(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    return tide_opencl_usable(device, "tide_device") == TIDE_OK ? opencl_mark_within(device, stream)
-                                                                : NULL;
+    return tide_device_answers(base, "tide_device") == TIDE_OK ? opencl_mark_within(device, stream)
+                                                               : NULL;
 }
 
 tide_status tide_opencl_order(tide_device *base, void *before, void *after)
@@ -50,7 +78,7 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
     tide_cl_queue queue = tide_opencl_queue(device, after);
     if (queue == tide_opencl_queue(device, before))
         return TIDE_OK;
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     tide_cl_event event = opencl_mark_within(device, before);
     if (event == NULL)
         return tide_error_status();
@@ -72,7 +100,7 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     tide_device_count(&base->waits);
     return tide_opencl_check(device, tide_opencl.clFinish(tide_opencl_queue(device, stream)),
                              "clFinish");
@@ -91,10 +119,9 @@ tide_status tide_opencl_wait_all(tide_device *base)
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
     TIDE_OPENCL_INSIDE;
-    tide_opencl_device *device = tide_opencl_of(base);
     int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
+    if (tide_device_answers(base, "tide_device") != TIDE_OK)
         return false;
     int32_t error =
         tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
@@ -107,7 +134,7 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     tide_device_count(&base->waits);
     return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
 }
@@ -118,7 +145,7 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     return tide_opencl_check(device,
                              tide_opencl.clEnqueueBarrierWithWaitList(
                                  tide_opencl_queue(device, stream), 1, &event, NULL),

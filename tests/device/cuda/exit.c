@@ -58,12 +58,20 @@ static bool end_beside_thread(void *stream)
     return unexpected() == 0;
 }
 
+static bool said_forked(void)
+{
+    return strstr(tide_error_message(), "before this process was forked") != NULL;
+}
+
 static bool child_is_told(void)
 {
-    return tide_pool_wait(pool) == TIDE_ERROR_DEVICE &&
-           strstr(tide_error_message(), "lost") != NULL && tide_device_open("cuda:1") == NULL &&
-           strstr(tide_error_message(), "forked") != NULL && tide_pool_destroy(pool) == TIDE_OK &&
-           tide_device_close(device) == TIDE_OK;
+    return tide_pool_wait(pool) == TIDE_ERROR_DEVICE && said_forked() &&
+           tide_device_open("cuda:0") == NULL && said_forked() &&
+           tide_device_open("cuda:1") == NULL && said_forked() &&
+           tide_pool_local_on(device, NULL) == NULL && said_forked() &&
+           tide_pool_wait(pool) == TIDE_ERROR_DEVICE && said_forked() &&
+           tide_pool_destroy(pool) == TIDE_OK && tide_device_close(device) == TIDE_OK &&
+           tide_device_open("cuda:0") == NULL && said_forked();
 }
 
 static bool fork_and_end(void *stream)

@@ -383,7 +383,7 @@ static void devices_are_counted_and_held(void **state)
     expect_ok(tide_device_close(b.device));
     expect_ok(tide_device_close(b.device));
     expect_status(tide_device_close(b.device), TIDE_ERROR_STATE);
-    expect_said("1 pools");
+    expect_said("on it: 1");
     assert_null(tide_device_open("cuda:2"));
     expect_said("the driver knows 2");
     assert_null(tide_device_open("cuda:"));
@@ -398,7 +398,9 @@ static void devices_are_counted_and_held(void **state)
     tide_device *device = b.device;
     bench_end(&b);
     assert_null(tide_device_context(device)); /* it is not ours to use any more */
+    expect_said("tide_device_context: device cuda:0 is closed");
     assert_null(tide_device_stream(device));
+    expect_said("tide_device_stream: device cuda:0 is closed");
     expect_status(tide_device_info(device, &info), TIDE_ERROR_DEVICE);
     expect_said("closed");
     assert_null(tide_pool_create(&(tide_pool_options){.device = device}));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <tidepool/array.h>
+#include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/upkeep.h>
 
@@ -178,30 +179,50 @@ static void a_lost_device_can_be_left(void **unused)
     {
         TIDE_SCOPE_TYPES(pool, uint32_t);
         uint32_t *array = tide_acquire(pool, uint32_t, 10);
-        __atomic_store_n(&gpu->lost, true, __ATOMIC_RELAXED);
+        assert_true(tide_device_mark_lost(gpu, "as the test has it"));
         expect_status(tide_upload(pool, array, words, sizeof words), TIDE_ERROR_DEVICE);
-        assert_non_null(strstr(tide_error_message(), "lost"));
+        assert_non_null(strstr(tide_error_message(), "is lost: as the test has it"));
+        assert_null(tide_device_open("opencl:0"));
+        assert_non_null(strstr(tide_error_message(), "is lost: as the test has it"));
         assert_null(tide_zeros(pool, uint32_t, 100000));
         assert_null(tide_pool_create(&(tide_pool_options){.device = gpu}));
     }
     assert_int_equal(tide_pool_depth(pool), 0);
     CHECK_POOL(pool);
     expect_ok(tide_pool_destroy(pool));
-    __atomic_store_n(&gpu->lost, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&gpu->lost, NULL, __ATOMIC_RELAXED);
 }
 
 /* ---- fork -------------------------------------------------------------------------------------
  */
 
+/* The last call has said so, in its own name, and why. */
+static bool said_forked(const char *call)
+{
+    return tide_error_status() == TIDE_ERROR_DEVICE &&
+           strncmp(tide_error_message(), call, strlen(call)) == 0 &&
+           strstr(tide_error_message(), "before this process was forked") != NULL;
+}
+
+static void refuse_in_child(tide_pool *pool)
+{
+    tide_device_information info;
+    CHILD_MUST(tide_device_info(gpu, &info) == TIDE_OK && info.lost);
+    CHILD_MUST(tide_device_open("opencl:0") == NULL && said_forked("tide_device_open"));
+    CHILD_MUST(tide_pool_local_on(gpu, NULL) == NULL && said_forked("tide_pool_local_on"));
+    CHILD_MUST(tide_buffers_shared(gpu, 0) == NULL && said_forked("tide_buffers_shared"));
+    CHILD_MUST(tide_pool_create(&(tide_pool_options){.device = gpu}) == NULL);
+    CHILD_MUST(said_forked("tide_pool_create"));
+    for (int times = 0; times < 2; times++)
+        CHILD_MUST(tide_pool_wait(pool) != TIDE_OK && said_forked("tide_pool_wait"));
+}
+
 static void work_in_child(tide_pool *pool, uint32_t *array)
 {
     uint32_t words[10];
-    CHILD_MUST(tide_download(pool, words, array, sizeof words) == TIDE_ERROR_DEVICE);
-    CHILD_MUST(strstr(tide_error_message(), "forked") != NULL);
-    CHILD_MUST(tide_pool_wait(pool) == TIDE_ERROR_DEVICE);
-    CHILD_MUST(tide_acquire(pool, uint32_t, 1000000) == NULL);
-    CHILD_MUST(tide_error_status() == TIDE_ERROR_DEVICE);
-    CHILD_MUST(tide_pool_create(&(tide_pool_options){.device = gpu}) == NULL);
+    refuse_in_child(pool);
+    CHILD_MUST(tide_download(pool, words, array, sizeof words) != TIDE_OK && said_forked(""));
+    CHILD_MUST(tide_acquire(pool, uint32_t, 1000000) == NULL && said_forked(""));
     CHILD_MUST(tide_pool_reset(pool) == TIDE_OK);
     CHILD_MUST(tide_pool_destroy(pool) == TIDE_OK);
     double *host = tide_zeros(tide_pool_local(), double, 100);
@@ -215,6 +236,9 @@ static void a_forked_child_is_told_and_does_not_hang(void **unused)
     tide_pool *pool = bed_pool(NULL);
     uint32_t *array = tide_acquire(pool, uint32_t, 10);
     fill_by_upload(pool, array, 10, 1);
+    tide_buffers *shared = tide_buffers_shared(gpu, 0);
+    assert_non_null(shared);
+    assert_non_null(tide_pool_local_on(gpu, NULL));
     pid_t child = fork_child(60);
     if (child == 0) {
         work_in_child(pool, array);
@@ -222,6 +246,8 @@ static void a_forked_child_is_told_and_does_not_hang(void **unused)
     }
     expect_child_ends_well(child);
     expect_words(pool, array, 10, 1);
+    expect_ok(tide_pool_local_end(gpu));
+    expect_ok(tide_buffers_destroy(shared));
     expect_ok(tide_pool_reset(pool));
     expect_ok(tide_pool_destroy(pool));
 }

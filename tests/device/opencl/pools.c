@@ -40,9 +40,65 @@ static void a_device_that_is_not_there_is_refused_in_words(void **unused)
     (void)unused;
     assert_null(tide_device_open("opencl:999"));
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
-    assert_non_null(strstr(tide_error_message(), "opencl:999: there are 1 OpenCL devices"));
+    assert_non_null(strstr(tide_error_message(), "no device opencl:999: the drivers know"));
     assert_null(tide_device_open("opencl:x"));
     assert_int_equal(tide_error_status(), TIDE_ERROR_NAME);
+}
+
+/* A queue with these properties, 0 for none, of this context. */
+static void *queue_of(void *context, uint64_t properties)
+{
+    const uint64_t list[] = {TIDE_CL_QUEUE_PROPERTIES, properties, 0};
+    int32_t error = 0;
+    void *queue = tide_opencl.clCreateCommandQueueWithProperties(
+        context, tide_opencl_of(gpu)->device, list, &error);
+    assert_int_equal(error, 0);
+    return queue;
+}
+
+/* As a stream, and as one that is declared. Without a check level the handle is trusted. */
+static void expect_refused(void *queue, const char *words)
+{
+    tide_pool_options options = {.device = gpu, .stream = queue, .check = TIDE_CHECK_POISON};
+    assert_null(tide_pool_create(&options));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_non_null(strstr(tide_error_message(), "tide_pool_create: queue"));
+    assert_non_null(strstr(tide_error_message(), words));
+    options.stream = NULL;
+    tide_pool *pool = tide_pool_create(&options);
+    assert_non_null(pool);
+    {
+        TIDE_SCOPE(pool);
+        expect_status(tide_pool_use_on(pool, queue), TIDE_ERROR_ARGUMENT);
+        assert_non_null(strstr(tide_error_message(), "tide_pool_use_on: queue"));
+        assert_non_null(strstr(tide_error_message(), words));
+    }
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_pool_destroy(bed_pool(queue)));
+}
+
+static void a_checked_pool_looks_at_its_queue(void **unused)
+{
+    (void)unused;
+    int32_t error = 0;
+    tide_cl_device of = tide_opencl_of(gpu)->device;
+    tide_cl_context other = tide_opencl.clCreateContext(NULL, 1, &of, NULL, NULL, &error);
+    assert_int_equal(error, 0);
+    void *elsewhere = queue_of(other, 0);
+    void *unordered = queue_of(tide_device_context(gpu), TIDE_CL_QUEUE_OUT_OF_ORDER);
+    void *right = queue_of(tide_device_context(gpu), 0);
+    expect_refused(elsewhere, "is of another context");
+    expect_refused(unordered, "is out of order");
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = gpu, .stream = right, .check = TIDE_CHECK_POISON});
+    assert_non_null(pool);
+    assert_non_null(tide_zeros(pool, uint32_t, 100));
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(right);
+    bed_queue_end(unordered);
+    bed_queue_end(elsewhere);
+    assert_int_equal(tide_opencl.clReleaseContext(other), 0);
 }
 
 static void slots_lie_as_was_asked(void **unused)
@@ -185,6 +241,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_gives_one_device_counted),
         cmocka_unit_test(a_device_that_is_not_there_is_refused_in_words),
+        cmocka_unit_test(a_checked_pool_looks_at_its_queue),
         cmocka_unit_test(slots_lie_as_was_asked),
         cmocka_unit_test(arrays_start_with_any_value),
         cmocka_unit_test(the_last_word_of_bits_is_clean),
