@@ -148,6 +148,51 @@ static void idle_pools_of_the_thread_give_back_to_buffers(void **unused)
     }
 }
 
+static void slots_that_are_buffers_go_too(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= 6; seed++) {
+        bench b = start(seed, seed % 2 == 0);
+        tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
+        tide_pool *pool = tide_pool_create(
+            &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+        use_and_free(pool, b.stream);
+        expect_wanted_of(&b, pool);
+        assert_int_equal(stats_of(pool).pressed, PARTS);
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_buffers_destroy(buffers));
+        bench_end(&b);
+    }
+}
+
+/* Nothing of that ends the capture. */
+static void a_captured_pool_gets_what_others_have_free(void **unused)
+{
+    (void)unused;
+    for (int paged = 0; paged < 2; paged++) {
+        bench b = start(1, paged != 0);
+        void *stream = fake_stream_create(0);
+        tide_pool *other = tide_pool_create(
+            &(tide_pool_options){.device = b.device, .stream = stream, .name = "other"});
+        use_and_free(other, stream);
+        expect_ok(tide_capture_begin(b.pool));
+        fake_capture_begin(b.stream);
+        {
+            TIDE_SCOPE(b.pool);
+            uint8_t *x = tide_acquire(b.pool, uint8_t, WANTED);
+            if (x == NULL)
+                fail_msg("%s", tide_error_message());
+            put(b.stream, x, WANTED, 7);
+        }
+        assert_int_equal(asked, 0);
+        expect_capture_whole(b.stream);
+        tide_capture_drop(tide_capture_end(b.pool), b.stream);
+        expect_ok(tide_pool_destroy(other));
+        fake_stream_destroy(stream);
+        bench_end(&b);
+    }
+}
+
 /* By a limit it is known how much is missing: no more goes. */
 static void by_a_limit_no_more_goes_than_is_missing(void **unused)
 {
@@ -280,6 +325,8 @@ int main(void)
         cmocka_unit_test(many_small_ones_go_at_once),
         cmocka_unit_test(another_pool_of_the_thread_gives_back),
         cmocka_unit_test(idle_pools_of_the_thread_give_back_to_buffers),
+        cmocka_unit_test(slots_that_are_buffers_go_too),
+        cmocka_unit_test(a_captured_pool_gets_what_others_have_free),
         cmocka_unit_test(by_a_limit_no_more_goes_than_is_missing),
         cmocka_unit_test(what_a_capture_may_use_stays),
         cmocka_unit_test(other_threads_pools_are_left_alone_and_named),
