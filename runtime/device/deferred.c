@@ -56,6 +56,33 @@ void tide_deferred_put(tide_device *device, void *stream, tide_deferred *deferre
     deferred_link(device, deferred, false);
 }
 
+/* What was noted of the stream before, out of the list; NULL: nothing. */
+static tide_deferred *deferred_take_note(tide_device *device, const void *stream)
+{
+    tide_lock_take(&deferred_lock);
+    tide_deferred **link = &device->deferred, *one = *link;
+    while (one != NULL && (one->go != NULL || one->stream != stream)) {
+        link = &one->next;
+        one = *link;
+    }
+    if (one != NULL)
+        __atomic_store_n(link, one->next, __ATOMIC_RELAXED);
+    tide_lock_let_go(&deferred_lock);
+    return one;
+}
+
+void tide_deferred_note(tide_device *device, void *stream)
+{
+    tide_deferred *note = deferred_take_note(device, stream);
+    tide_assert(stream != TIDE_STREAM_GONE);
+    if (note == NULL)
+        note = tide_os_resize(NULL, sizeof *note);
+    else if (note->mark != NULL)
+        device->methods->mark_drop(device, note->mark);
+    if (note != NULL)
+        tide_deferred_put(device, stream, note, NULL);
+}
+
 void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *deferred,
                               void (*go)(tide_device *device, tide_deferred *deferred))
 {

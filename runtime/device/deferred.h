@@ -13,7 +13,7 @@
 #include "runtime/device/device.h"
 
 /* A member of what is deferred, so that this needs no memory. `go` gets it when it is in no list any
- * more, on any thread; no lock is held. NULL: it is only waited for, and freed (tide_os_free). */
+ * more, on any thread; no lock is held. NULL: it is only waited for, and freed (tide_os_free): tide_deferred_note. */
 typedef struct tide_deferred {
     struct tide_deferred *next;
     void *stream, *mark; /* mark: NULL if there is none yet */
@@ -27,6 +27,10 @@ void tide_deferred_put(tide_device *device, void *stream, tide_deferred *deferre
 /* The same behind a mark of the device's, which goes with it. */
 void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *deferred,
                               void (*go)(tide_device *device, tide_deferred *deferred));
+
+/* Work that is queued on the stream now is to be waited for where memory is short, and nothing else: kept once
+ * for each handle of a stream, of which the latest work comes last. Without memory it is not. Any thread. */
+void tide_deferred_note(tide_device *device, void *stream);
 
 /* What is due is done: of the oldest few, or, if the host is to wait, of all. Functions of the
  * program may be called, so no lock is held, and pools that are half-way are shut. The caller holds

@@ -8,7 +8,7 @@
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/deferred.h"
 
-/* Memory that goes later; `data` NULL: it has gone, behind the work that is waited for. */
+/* Memory that goes later. */
 typedef struct release_later {
     tide_deferred deferred; /* first */
     void *data;
@@ -46,7 +46,7 @@ static void release_defer(tide_device *device, void *stream, void *data)
     if (later == NULL)
         return;
     later->data = data;
-    tide_deferred_put(device, stream, &later->deferred, data != NULL ? release_go : NULL);
+    tide_deferred_put(device, stream, &later->deferred, release_go);
 }
 
 /* Can the driver be given memory on the stream? Not on the legacy stream beside the capture of a
@@ -64,7 +64,10 @@ static void release_device(tide_device *device, void *stream, void *data)
     tide_cu_result result = ordered
                                 ? tide_cu.cuMemFreeAsync((tide_cu_address)(uintptr_t)data, stream)
                                 : TIDE_CU_INVALID_VALUE;
-    release_defer(device, stream, result == TIDE_CU_SUCCESS ? NULL : data);
+    if (result == TIDE_CU_SUCCESS)
+        tide_deferred_note(device, stream);
+    else
+        release_defer(device, stream, data);
 }
 
 static void release_pinned(tide_device *device, void *data)

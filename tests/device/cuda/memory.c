@@ -347,6 +347,26 @@ static void devices_without_memory_pools_free_when_work_is_over(void **unused)
     }
 }
 
+/* What a shortage would wait for is one event a stream, however much memory goes. */
+static void memory_that_goes_again_and_again_is_noted_once(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(1);
+    fake_count_anew();
+    for (int i = 0; i < 50; i++) {
+        tide_pool *pool =
+            tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+        uint8_t *x = tide_acquire(pool, uint8_t, HALF);
+        assert_non_null(x);
+        put(b.stream, x, HALF, 1);
+        expect_ok(tide_pool_reset(pool));
+        expect_ok(tide_pool_destroy(pool));
+    }
+    assert_true(fake_calls("cuMemFreeAsync") >= 50);
+    assert_in_range(fake_calls("cuEventCreate"), 1, 3);
+    bench_end(&b);
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* A stream is destroyed in its context only. */
@@ -376,6 +396,7 @@ int main(void)
         cmocka_unit_test(the_program_is_asked_for_other_memory_too),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
+        cmocka_unit_test(memory_that_goes_again_and_again_is_noted_once),
         cmocka_unit_test(what_opening_made_goes_when_it_fails),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
