@@ -2,7 +2,6 @@
 /* gpu_pages: what memory of cuda:0 costs that no pool keeps, whether what is free can be had in one piece,
  * what it costs to grow, and what a pair takes that PyTorch makes: lines of JSON, as the benchmark writes them.
  * TIDEPOOL_CUDA_MEMORY=1: by the page; else from the driver's pool. Exits 1 where there is no device. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

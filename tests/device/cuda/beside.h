@@ -29,6 +29,7 @@ typedef struct beside_driver {
 #define X(name, version, arguments) tide_cu_result(*name) arguments;
     BESIDE_ENTRIES(X)
 #undef X
+    tide_cu_driver cu; /* what the library uses, too */
 } beside_driver;
 
 /* Of the driver that the environment names, or the machine's. False: it is not there, or too old. */
@@ -43,6 +44,11 @@ static inline bool beside_load(beside_driver *out)
     failed = failed || get_proc(#name, (void **)(void *)&out->name, version, \
                                 TIDE_CU_PROC_LEGACY_STREAM, &status) != TIDE_CU_SUCCESS;
     BESIDE_ENTRIES(X)
+#undef X
+#define X(name, version, arguments)                                             \
+    failed = failed || get_proc(#name, (void **)(void *)&out->cu.name, version, \
+                                TIDE_CU_PROC_LEGACY_STREAM, &status) != TIDE_CU_SUCCESS;
+    TIDE_CU_ENTRIES(X)
 #undef X
     return !failed;
 }

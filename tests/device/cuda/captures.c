@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the library does beside a program's captures: nothing that ends one. And the memory of graphs. */
+/* What the library does beside a program's captures (call by call: ../gpu_captures.c), and the memory of graphs. */
 #include "support.h"
 
 #include <pthread.h>
@@ -15,105 +15,6 @@
 #include "runtime/pool/request.h"
 
 enum { BYTES = 4096 };
-
-/* ---- other threads' captures ---------------------------------------------------------------- */
-
-static bench b;
-static unsigned wrong; /* what the other thread saw: there no assertion may leap away */
-
-static void check(bool right)
-{
-    wrong += !right;
-}
-
-static void check_ok(tide_status status)
-{
-    if (status != TIDE_OK)
-        print_error("%s\n", tide_error_message());
-    check(status == TIDE_OK);
-}
-
-static void *open_another(void *unused)
-{
-    tide_device *other = tide_device_open("cuda:1");
-    check(other != NULL);
-    check_ok(tide_device_close(other));
-    return unused;
-}
-
-static void *use_code(void *unused)
-{
-    uint8_t *data = unused;
-    void *stream = fake_stream_create(0);
-    check_ok(try_bump(b.device, stream, data));
-    check_ok(b.device->methods->wait(b.device, stream));
-    fake_stream_destroy(stream);
-    return NULL;
-}
-
-static void *copy_through_host(void *unused)
-{
-    void *stream = fake_stream_create(0);
-    uint8_t here[BYTES] = {1};
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = stream});
-    check(pool != NULL);
-    {
-        TIDE_SCOPE(pool);
-        uint8_t *there = tide_acquire(pool, uint8_t, BYTES);
-        check_ok(tide_upload(pool, there, here, BYTES));
-        check_ok(tide_download(pool, here, there, BYTES));
-        check_ok(tide_pool_wait(pool));
-    }
-    check_ok(tide_pool_empty(pool));
-    check_ok(tide_pool_destroy(pool));
-    fake_stream_destroy(stream);
-    return unused;
-}
-
-static void *use_pinned_buffers(void *unused)
-{
-    void *stream = fake_stream_create(0);
-    tide_buffers *buffers =
-        tide_buffers_create(b.device, &(tide_buffers_options){.stream = stream});
-    for (uint32_t kind = TIDE_BUFFER_DEVICE; kind <= TIDE_BUFFER_PINNED; kind++) {
-        tide_buffer one = tide_buffer_acquire_on(buffers, BYTES, kind, stream);
-        put(stream, tide_buffer_pointer(buffers, one), BYTES, 1);
-        check_ok(tide_buffer_release_on(buffers, one, stream));
-        (void)tide_buffers_trim(buffers, 0);
-    }
-    check_ok(tide_buffers_destroy(buffers));
-    fake_stream_destroy(stream);
-    return unused;
-}
-
-/* Beside a capture in global mode, by which all threads must be careful. */
-static void beside_a_capture(void *(*work)(void *), bool blocking)
-{
-    b = bench_start(1);
-    wrong = 0;
-    void *stream = blocking ? fake_stream_create_blocking(0) : fake_stream_create(0);
-    uint8_t *data = tide_acquire(b.pool, uint8_t, 128);
-    pthread_t thread;
-    fake_synchronise_all();
-    fake_capture_begin(stream);
-    assert_int_equal(pthread_create(&thread, NULL, work, data), 0);
-    pthread_join(thread, NULL);
-    assert_int_equal(wrong, 0);
-    expect_order();
-    expect_capture_whole(stream);
-    fake_stream_destroy(stream);
-    expect_ok(tide_pool_reset(b.pool));
-    bench_end(&b);
-}
-
-static void calls_of_other_threads_end_no_capture(void **state)
-{
-    (void)state;
-    static void *(*const works[])(void *) = {open_another, use_code, copy_through_host,
-                                             use_pinned_buffers};
-    for (size_t i = 0; i < 2 * sizeof works / sizeof *works; i++)
-        beside_a_capture(works[i / 2], i % 2 != 0);
-}
 
 /* ---- the legacy stream ---------------------------------------------------------------------- */
 
@@ -187,24 +88,6 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
     expect_ok(tide_buffer_release(buffers, one));
     expect_ok(tide_buffers_destroy(buffers));
     fake_stream_destroy(captured);
-    bench_end(&own);
-}
-
-/* What cannot be read yet is left later: nothing has changed. */
-static void memory_of_kernels_is_left_when_its_capture_is_over(void **state)
-{
-    (void)state;
-    bench own = bench_start(12);
-    tide_bump_scope scope;
-    expect_ok(tide_bump_enter(own.pool, BYTES, &scope));
-    tide_bump *bump = scope.bump;
-    fake_capture_begin(own.stream);
-    expect_status(tide_bump_leave(&scope), TIDE_ERROR_STATE);
-    assert_ptr_equal(scope.bump, bump);
-    expect_order();
-    expect_capture_whole(own.stream);
-    expect_ok(tide_bump_leave(&scope));
-    assert_int_equal(scope.asked, 0);
     bench_end(&own);
 }
 
@@ -414,36 +297,33 @@ static void a_launch_after_the_drop_is_told(void **state)
 
 static void *adopt_pool(void *pool)
 {
-    check(tide_pool_adopt(pool) == TIDE_ERROR_STATE);
-    return NULL;
+    return (void *)(uintptr_t)tide_pool_adopt(pool);
 }
 
 static void a_pool_stays_with_the_thread_whose_default_stream_it_is_on(void **state)
 {
     (void)state;
     pthread_t thread;
-    b = bench_start(3);
-    wrong = 0;
+    void *said = NULL;
+    bench own = bench_start(3);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){
-        .device = b.device, .stream = (void *)(uintptr_t)TIDE_CU_STREAM_PER_THREAD});
+        .device = own.device, .stream = (void *)(uintptr_t)TIDE_CU_STREAM_PER_THREAD});
     assert_non_null(pool);
     assert_int_equal(pthread_create(&thread, NULL, adopt_pool, pool), 0);
-    pthread_join(thread, NULL);
-    assert_int_equal(wrong, 0);
+    pthread_join(thread, &said);
+    assert_int_equal((uintptr_t)said, TIDE_ERROR_STATE);
     expect_ok(tide_pool_adopt(pool));
     expect_ok(tide_pool_destroy(pool));
-    bench_end(&b);
+    bench_end(&own);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_of_other_threads_end_no_capture),
         cmocka_unit_test(the_legacy_stream_is_refused_while_it_would_end_a_capture),
         cmocka_unit_test(shared_buffers_are_trimmed_beside_a_capture),
         cmocka_unit_test(a_capture_takes_what_it_used_and_no_more),
         cmocka_unit_test(a_zeroed_buffer_that_is_refused_is_not_lost),
-        cmocka_unit_test(memory_of_kernels_is_left_when_its_capture_is_over),
         cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),
         cmocka_unit_test(a_captured_pool_grows),
         cmocka_unit_test(graphs_that_never_run_at_once_take_what_the_largest_takes),
