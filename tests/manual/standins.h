@@ -12,7 +12,8 @@
 #include <tidepool/generic.h>
 #include <tidepool/tidepool.h>
 
-typedef void *guide_handle;
+typedef void *guide_handle, *cl_context, *cl_command_queue, *cl_device_id;
+#define CL_CONTEXT_DEVICES            0
 #define CU_STREAM_CAPTURE_MODE_GLOBAL 0
 enum { VALUES = 12 };
 static tide_pool *pool;
@@ -52,6 +53,18 @@ static int cuStreamEndCapture(guide_handle of, guide_handle *into)
 {
     *into = of;
     return 0;
+}
+
+static int clGetContextInfo(cl_context of, int what, size_t bytes, void *into, size_t *size)
+{
+    memset(into, 0, bytes);
+    return of == NULL && what != 0 && size != NULL;
+}
+
+static cl_command_queue clCreateCommandQueueWithProperties(cl_context of, cl_device_id on,
+                                                           const void *properties, int *error)
+{
+    return of == NULL && on == NULL && properties == NULL && error == NULL ? of : NULL;
 }
 
 static void norm_f64(void *given)

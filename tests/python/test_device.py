@@ -376,6 +376,20 @@ def test_a_stream_that_is_gone_is_told_with_checks(stream):
         s.empty(100000)
 
 
+def test_a_captured_stream_gets_no_array_of_a_pool_beside_the_capture(order, stream):
+    captured, graph = fake.fake_stream_create(0), ctypes.c_void_p()
+    pool = tidepool.Pool(device="cuda:0", stream=stream)
+    fake.fake_capture_begin(ctypes.c_void_p(captured))
+    with pool.scope() as s:
+        a = s.empty(1000)
+        with pytest.raises(RuntimeError, match="a graph is captured on stream"):
+            a.__dlpack__(stream=captured)
+        del a
+    assert fake.fake_capture_end(ctypes.c_void_p(captured), ctypes.byref(graph)) == 0
+    fake.fake_graph_destroy(graph)
+    fake.fake_stream_destroy(ctypes.c_void_p(captured))
+
+
 def test_arguments_of_consumers_are_checked(order, stream):
     pool = tidepool.Pool(device="cuda:0", stream=stream)
     with pool.scope() as s:
