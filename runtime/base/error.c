@@ -87,6 +87,11 @@ bool tide_failed_last(const char *call)
     return strncmp(last, call, length) == 0 && last[length] == ':';
 }
 
+const char *tide_failed_words(const char *call)
+{
+    return tide_error_message() + (tide_failed_last(call) ? strlen(call) + strlen(": ") : 0);
+}
+
 void tide_failure_keep(tide_failure *failure)
 {
     tide_assert(failure != NULL);

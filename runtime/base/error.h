@@ -12,6 +12,9 @@ tide_fail(tide_status status, const char *call, const char *format, ...);
 /* Was it this call that failed last on this thread? */
 bool tide_failed_last(const char *call);
 
+/* The message of the last failure, without the name of this call. */
+const char *tide_failed_words(const char *call);
+
 /* Makes room for the calling thread's messages beforehand, so that those about a shortage of memory
  * have some. Without room each message is a static text that says so; the status is right. */
 void tide_error_prepare(void);

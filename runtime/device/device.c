@@ -354,11 +354,7 @@ tide_status tide_device_answers(const tide_device *device, const char *call)
 
 tide_status tide_device_no_number(const char *call)
 {
-    static const char name[] = "tide_device";
-    const char *said = tide_error_message();
-    if (tide_failed_last(name)) /* in the call's name, and not in both */
-        said += strlen(name) + strlen(": ");
-    return tide_fail(tide_error_status(), call, "%s", said);
+    return tide_fail(tide_error_status(), call, "%s", tide_failed_words("tide_device"));
 }
 
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,

@@ -55,7 +55,10 @@ static tide_status parts_check_one(const tide_pool *pool, const tide_part *part,
         return TIDE_OK;
     if (host && part->host == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "part %zu: the host's pointer is NULL", index);
-    return tide_copy_check(pool, part->data, bytes, call);
+    tide_status status = tide_copy_check(pool, part->data, bytes, call);
+    return status == TIDE_OK
+               ? TIDE_OK
+               : tide_fail(status, call, "part %zu: %s", index, tide_failed_words(call));
 }
 
 static tide_status parts_check(tide_pool *pool, const tide_part *parts, size_t count, bool host,

@@ -208,7 +208,9 @@ static void bad_frames_are_refused(void **unused)
     bad = good, bad.host = NULL;
     expect_status(tide_upload_frame(pool, (tide_part[]){good, bad}, 2), TIDE_ERROR_ARGUMENT);
     bad = good, bad.data = NULL;
-    expect_status(tide_upload_frame(pool, &bad, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_upload_frame(pool, (tide_part[]){good, bad}, 2), TIDE_ERROR_ARGUMENT);
+    assert_non_null(
+        strstr(tide_error_message(), "tide_upload_frame: part 1: a pointer to 8 bytes"));
     bad = good, bad.count = SIZE_MAX / 2;
     expect_status(tide_download_frame(pool, &bad, 1), TIDE_ERROR_SIZE);
     expect_ok(tide_upload_frame(pool, NULL, 0));
