@@ -19,8 +19,9 @@ typedef struct block {
     size_t bytes, used;
     bool live, pinned;
     bool managed;
-    reserve *backed; /* the memory pool that keeps it, or NULL */
-    set before;      /* of its release */
+    reserve *backed;      /* the memory pool that keeps it, or NULL */
+    const context *plain; /* which has it without one               */
+    set before;           /* of its release */
 } block;
 
 extern struct arena {

@@ -68,6 +68,8 @@ static int injected(int entry)
         return 0;
     asked.nth = asked.for_ever ? 1 : 0;
     asked.failures++;
+    if (asked.result == TIDE_CU_LAUNCH_FAILED && control_current() != NULL)
+        control_current()->lost = true;
     return asked.result;
 }
 

@@ -235,7 +235,10 @@ uint64_t memory_take(size_t bytes, lane *on, reserve *from)
 uint64_t memory_take_plain(size_t bytes)
 {
     block *one = take_block(bytes, NULL, &fake.known);
-    return one != NULL ? one->address : 0;
+    if (one == NULL)
+        return 0;
+    one->plain = control_current();
+    return one->address;
 }
 
 /* Pages of its own. What was queued before has nothing to do with it. */
@@ -350,7 +353,7 @@ const context *memory_owner(uint64_t address)
     const block *one = block_at(address);
     return one == NULL           ? pages_owner((const void *)(uintptr_t)address)
            : one->backed != NULL ? one->backed->context
-                                 : NULL;
+                                 : one->plain;
 }
 
 bool memory_reached(const void *data, const context *by)

@@ -18,6 +18,7 @@ typedef struct use {
 static struct {
     work works[OPS];
     set before[OPS];
+    const context *on[OPS];
     unsigned count, done_count;
     set done;
     use *uses;
@@ -126,10 +127,10 @@ set model_everything(const context *of)
     return all;
 }
 
-static unsigned add(const work *one, const set *before, uint64_t number)
+static unsigned add(const work *one, const set *before, const lane *on)
 {
     char who[32];
-    snprintf(who, sizeof who, "stream %llu", (unsigned long long)number);
+    snprintf(who, sizeof who, "stream %llu", (unsigned long long)on->number);
     if (model.count == OPS) {
         fprintf(stderr, "fake_cuda: more than %d pieces of work without a synchronisation\n", OPS);
         abort();
@@ -138,8 +139,9 @@ static unsigned add(const work *one, const set *before, uint64_t number)
     unsigned op = model.count++;
     model.works[op] = *one;
     model.before[op] = *before;
+    model.on[op] = on->context;
     code_keep(&model.works[op]);
-    remember(one, op, number);
+    remember(one, op, on->number);
     return op;
 }
 
@@ -161,7 +163,7 @@ void model_queue(lane *on, const work *one)
         return;
     }
     set before = model_tail(on);
-    set_put(&before, add(one, &before, on->number));
+    set_put(&before, add(one, &before, on));
     on->tail = before;
 }
 
@@ -175,7 +177,7 @@ void model_replay(const capture *graph, lane *on)
         for (unsigned j = 0; j < i; j++)
             if (set_has(&graph->before[i], j))
                 set_join(&before, &node_sets[j]);
-        set_put(&before, add(&graph->nodes[i], &before, on->number));
+        set_put(&before, add(&graph->nodes[i], &before, on));
         node_sets[i] = before;
         set_join(&on->tail, &before);
     }
@@ -189,10 +191,11 @@ static bool is_ready(unsigned op)
     return !set_has(&model.done, op) && set_within(&model.before[op], &model.done);
 }
 
+/* On a device that is lost nothing runs any more. */
 static void run(unsigned op)
 {
     const work *one = &model.works[op];
-    if (one->run != NULL)
+    if (one->run != NULL && !model.on[op]->lost)
         one->run(one);
     set_put(&model.done, op);
     model.done_count++;
