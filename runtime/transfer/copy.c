@@ -154,6 +154,7 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
     }
     TIDE_FORWARD(copy_check_host(pool, from, call));
     const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
+    TIDE_DEVICE_ENTERED(pool->core->device);
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
                              ? copy_directly(pool, to, from, bytes)
@@ -174,6 +175,7 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
     }
     TIDE_FORWARD(copy_check_host(pool, to, call));
     const tide_piece piece = {.host = to, .bytes = bytes};
+    TIDE_DEVICE_ENTERED(pool->core->device);
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_is_pinned(pool, to, bytes)
                              ? copy_directly(pool, to, from, bytes)

@@ -235,6 +235,7 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     TIDE_FORWARD(parts_check(pool, parts, count, true, call));
     if (pool->core->device->host || count < 2)
         return parts_move_each(pool, parts, count, up);
+    TIDE_DEVICE_ENTERED(pool->core->device);
     packing pack;
     tide_mark mark;
     void *block = NULL;
@@ -272,6 +273,7 @@ tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t coun
     TIDE_FORWARD(parts_check(pool, parts, count, false, call));
     if (count == 0)
         return TIDE_OK;
+    TIDE_DEVICE_ENTERED(pool->core->device);
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_frame_result helped =
         parts_ask_help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);
