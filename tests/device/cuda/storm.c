@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_storm SECONDS STEPS [sound | paged | planted]: threads use pools, declared streams, buffers of several kinds, fills,
  * graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is written and
- * read. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, or
+ * read. Half of it is written and all is checked by kernels, with others that spin in between; where there is no NVRTC
+ * the driver's fills and copies do it, which is said. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, or
  * TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no device.
  * `sound` and `paged` are names of its tests. `planted` has declared streams alone, and leaves the declarations out:
  * 1 if that is not found. The fake driver remembers 4096 pieces of work: 100 steps are enough there. */
@@ -21,6 +22,8 @@
 #include <tidepool/tune.h>
 
 #include "beside.h"
+#include "jit/kernels/nvrtc.h"
+#include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 #include "tests/random.h"
 
@@ -36,7 +39,9 @@ static struct {
     time_t until;
     size_t most; /* bytes at most of one step in eight: enough for memory by the page */
     bool planted;
-    unsigned long done, wrong; /* atomic */
+    void *write, *check, *spin;  /* kernels, or NULL */
+    tide_cu_address wrong_words; /* of the device: what `check` has found */
+    unsigned long done, wrong;   /* atomic */
 } storm;
 
 typedef struct runner {
@@ -54,21 +59,93 @@ static void must(bool good, const char *what)
     exit(EXIT_FAILURE);
 }
 
+/* ---- kernels ------------------------------------------------------------------------------------ */
+
+/* All words of an array have one value. `spin` writes nothing, which no compiler knows. */
+static const char kernels[] =
+    "typedef unsigned long long word;\n"
+    "static __device__ word place() { return blockIdx.x * (word)blockDim.x + threadIdx.x; }\n"
+    "extern \"C\" __global__ void storm_write(word *x, word n, word value)\n"
+    "{ if (place() < n) x[place()] = value; }\n"
+    "extern \"C\" __global__ void storm_check(const word *x, word n, word value, word *wrong)\n"
+    "{ if (place() < n && x[place()] != value) atomicAdd(wrong, 1ull); }\n"
+    "extern \"C\" __global__ void storm_spin(word rounds, word value, word *to)\n"
+    "{ while (rounds-- > 0) value = value * 25214903917ull + 11; if (value == 1) *to = value; }\n";
+
+static bool compile(tide_cuda_code *made, char *error, size_t room)
+{
+    enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
+    int major = 0, minor = 0, version = 0, of = tide_cuda_of(storm.device)->ordinal;
+    must(tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) == 0 &&
+             tide_cu.cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, of) == 0 &&
+             tide_cu.cuDriverGetVersion(&version) == 0,
+         "what the device is");
+    const tide_cuda_target target = {(unsigned)(major * 10 + minor), (unsigned)version};
+    return tide_nvrtc_compile(kernels, target, made, error, room);
+}
+
+static void load_kernels(void)
+{
+    char error[256];
+    tide_cuda_code made;
+    if (!compile(&made, error, sizeof error)) {
+        printf("storm: no kernels: %s\n", error);
+        return;
+    }
+    void *module = tide_cuda_module(storm.device, made.code);
+    must(module != NULL, "a module");
+    tide_os_free(made.code);
+    storm.write = tide_cuda_kernel(storm.device, module, "storm_write");
+    storm.check = tide_cuda_kernel(storm.device, module, "storm_check");
+    storm.spin = tide_cuda_kernel(storm.device, module, "storm_spin");
+    must(storm.write != NULL && storm.check != NULL && storm.spin != NULL, "kernels");
+}
+
+static void launch(void *kernel, tide_cu_stream stream, size_t threads, void **arguments)
+{
+    enum { GROUP = 256 };
+    must(tide_cu.cuLaunchKernel(kernel, (unsigned)((threads + GROUP - 1) / GROUP), 1, 1,
+                                threads < GROUP ? (unsigned)threads : GROUP, 1, 1, 0, stream,
+                                arguments, NULL) == 0,
+         "cuLaunchKernel");
+}
+
 /* ---- work ------------------------------------------------------------------------------------- */
+
+static const uint64_t every_byte = 0x0101010101010101;
 
 static void put(tide_cu_stream stream, void *data, uint8_t value, size_t bytes)
 {
-    must(tide_cu.cuMemsetD8Async((tide_cu_address)(uintptr_t)data, value, bytes, stream) == 0,
-         "cuMemsetD8Async");
+    uint64_t words = bytes / sizeof(uint64_t), word = value * every_byte;
+    const size_t whole = storm.write != NULL && value % 2 != 0 ? words * sizeof word : 0;
+    if (whole != 0)
+        launch(storm.write, stream, words, (void *[]){&data, &words, &word});
+    if (whole < bytes)
+        must(tide_cu.cuMemsetD8Async((tide_cu_address)(uintptr_t)data + whole, value, bytes - whole,
+                                     stream) == 0,
+             "cuMemsetD8Async");
 }
 
-/* The last bytes of what was written go to the result. */
-static void see(const runner *r, tide_cu_stream stream, const uint8_t *data, size_t bytes)
+/* All is checked, and the last bytes of it go to the result. */
+static void see(const runner *r, tide_cu_stream stream, uint8_t *data, uint8_t value, size_t bytes)
 {
+    uint64_t words = bytes / sizeof(uint64_t), word = value * every_byte, rounds = 20000, two = 2;
+    if (storm.check != NULL) {
+        launch(storm.spin, stream, 1, (void *[]){&rounds, &two, &storm.wrong_words});
+        launch(storm.check, stream, words, (void *[]){&data, &words, &word, &storm.wrong_words});
+    }
     must(tide_cu.cuMemcpyAsync((tide_cu_address)(uintptr_t)r->result,
                                (tide_cu_address)(uintptr_t)(data + bytes - RESULT), RESULT,
                                stream) == 0,
          "cuMemcpyAsync");
+}
+
+/* By the program itself, which a capture of another thread would forbid, and end. */
+static void wait_for(tide_cu_stream stream)
+{
+    const int mode = tide_cuda_relax();
+    must(tide_cu.cuStreamSynchronize(stream) == 0, "cuStreamSynchronize");
+    tide_cuda_relax_end(mode);
 }
 
 static void compare(const uint8_t *got, uint8_t value, size_t bytes, const char *step)
@@ -84,7 +161,7 @@ static void compare(const uint8_t *got, uint8_t value, size_t bytes, const char 
 static void look(const runner *r, uint8_t value, const char *step)
 {
     uint8_t got[RESULT];
-    must(tide_cu.cuStreamSynchronize(r->other) == 0, "cuStreamSynchronize");
+    wait_for(r->other);
     must(tide_download(r->pool, got, r->result, RESULT) == TIDE_OK, "tide_download");
     compare(got, value, RESULT, step);
 }
@@ -105,7 +182,7 @@ static void arrays(runner *r, uint8_t value)
                 *y = tide_fill(r->pool, uint8_t, 999, 1);
         must(x != NULL && y != NULL, "arrays");
         put(r->own, x, value, bytes);
-        see(r, r->own, x, bytes);
+        see(r, r->own, x, value, bytes);
     }
     look(r, value, "arrays");
 }
@@ -122,7 +199,7 @@ static void declared(runner *r, uint8_t value)
             must(tide_pool_use_on(r->pool, r->other) == TIDE_OK, "tide_pool_use_on");
         put(i == 0 ? r->other : r->own, x, (uint8_t)(value + i), bytes);
         if (i == 0)
-            see(r, r->other, x, bytes);
+            see(r, r->other, x, value, bytes);
     }
     look(r, value, "declared");
 }
@@ -137,7 +214,7 @@ static void buffers(runner *r, uint8_t value)
         must(x != NULL, "buffers");
         put(stream, x, (uint8_t)(value + i), bytes);
         if (i == 0)
-            see(r, stream, x, bytes);
+            see(r, stream, x, value, bytes);
         must(tide_buffer_release_on(storm.buffers, b, stream) == TIDE_OK, "release");
     }
     look(r, value, "buffers");
@@ -149,7 +226,7 @@ static void pair(runner *r, uint8_t value)
     uint8_t *x = tide_torch_malloc((ssize_t)bytes, 0, r->own);
     must(x != NULL, "tide_torch_malloc");
     put(r->own, x, value, bytes);
-    see(r, r->own, x, bytes);
+    see(r, r->own, x, value, bytes);
     tide_torch_free(x, (ssize_t)bytes, 0, r->own);
     uint8_t *y = tide_torch_malloc((ssize_t)bytes, 0, r->other);
     must(y != NULL, "tide_torch_malloc");
@@ -184,7 +261,7 @@ static void refused(runner *r, uint8_t value)
         put(r->own, x, value, 1000);
         must(tide_acquire(r->pool, uint8_t, (size_t)1 << 46) == NULL, "64 TiB were had");
         must(tide_error_status() == TIDE_ERROR_MEMORY, "a refusal");
-        see(r, r->own, x, 1000);
+        see(r, r->own, x, value, 1000);
     }
     look(r, value, "refused");
 }
@@ -196,10 +273,11 @@ static void managed(runner *r, uint8_t value)
         return;
     tide_buffer b = tide_buffer_acquire_on(storm.buffers, 10000, TIDE_BUFFER_MANAGED, r->own);
     uint8_t *x = tide_buffer_pointer(storm.buffers, b);
-    must(x != NULL && tide_cu.cuStreamSynchronize(r->own) == 0, "managed");
+    must(x != NULL, "managed");
+    wait_for(r->own);
     memset(x, value, 5000);
     put(r->own, x + 5000, (uint8_t)~value, 5000);
-    must(tide_cu.cuStreamSynchronize(r->own) == 0, "cuStreamSynchronize");
+    wait_for(r->own);
     compare(x, value, 5000, "managed");
     compare(x + 5000, (uint8_t)~value, 5000, "managed");
     must(tide_buffer_release_on(storm.buffers, b, r->own) == TIDE_OK, "release");
@@ -218,21 +296,24 @@ static void exported(runner *r, uint8_t value)
     must(tide_buffer_release_on(storm.buffers, b, r->own) == TIDE_OK, "release");
 }
 
-/* One of two sizes, which share memory; the second works on a declared stream. */
+/* One of two sizes, which share memory, in any mode; the second works on a declared stream. */
 static beside_exec capture(runner *r, size_t i, size_t bytes, uint8_t value, beside_graph *made)
 {
     beside_exec exec;
-    must(storm.driver.cuStreamBeginCapture(r->own, TIDE_CU_CAPTURE_RELAXED) == 0, "begin");
+    const int in = (int)rng_below(&r->random, TIDE_CU_CAPTURE_RELAXED + 1);
+    must(storm.driver.cuStreamBeginCapture(r->own, in) == 0, "begin");
     {
         TIDE_SCOPE(r->pool);
         tide_cu_stream stream = i == 0 ? r->own : r->other;
         uint8_t *x = tide_acquire(r->pool, uint8_t, bytes);
         must(x != NULL && tide_pool_use_on(r->pool, stream) == TIDE_OK, "graph");
         put(stream, x, value, bytes);
-        see(r, stream, x, bytes);
+        see(r, stream, x, value, bytes);
     }
     must(storm.driver.cuStreamEndCapture(r->own, made) == 0, "a call ended the capture");
+    const int mode = tide_cuda_relax();
     must(storm.driver.cuGraphInstantiateWithFlags(&exec, *made, 0) == 0, "instantiate");
+    tide_cuda_relax_end(mode);
     return exec;
 }
 
@@ -257,10 +338,12 @@ static void graph(runner *r, uint8_t value)
     }
     must(tide_capture_drop(capture, r->own) == TIDE_OK, "tide_capture_drop");
     must(tide_pool_wait(r->pool) == TIDE_OK, "tide_pool_wait");
+    const int mode = tide_cuda_relax();
     for (size_t i = 0; i < 2; i++) {
         (void)storm.driver.cuGraphExecDestroy(execs[i]);
         (void)storm.driver.cuGraphDestroy(made[i]);
     }
+    tide_cuda_relax_end(mode);
     must(tide_pool_reset(r->pool) == TIDE_OK, "tide_pool_reset");
     r->result = tide_acquire(r->pool, uint8_t, RESULT);
     must(r->result != NULL, "the result");
@@ -313,6 +396,26 @@ static size_t mapped(void)
     return memory.driver_reserved - pool;
 }
 
+/* Before the threads: the kernels, and what they count. After them the count. */
+static void begin_count(void)
+{
+    must(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)) == 0, "cuCtxPushCurrent");
+    must(tide_cu.cuMemAlloc(&storm.wrong_words, sizeof(uint64_t)) == 0, "cuMemAlloc");
+    must(tide_cu.cuMemsetD8Async(storm.wrong_words, 0, sizeof(uint64_t), NULL) == 0, "a fill");
+    must(tide_cu.cuStreamSynchronize(NULL) == 0, "cuStreamSynchronize");
+    load_kernels();
+}
+
+static void end_count(void)
+{
+    uint64_t words = 0;
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = storm.device});
+    must(tide_download(pool, &words, (void *)(uintptr_t)storm.wrong_words, sizeof words) == TIDE_OK,
+         "what the kernels found");
+    must(tide_pool_destroy(pool) == TIDE_OK, "the end");
+    storm.wrong += words;
+}
+
 int main(int count, char **arguments)
 {
     enum { LARGE_MAX = 64 << 20 };
@@ -327,6 +430,7 @@ int main(int count, char **arguments)
     storm.most = storm.info.bytes / 64 < LARGE_MAX ? storm.info.bytes / 64 : LARGE_MAX;
     storm.odd = tide_type_register("odd", 3, 1);
     storm.large = tide_type_register("large", 44, 4);
+    begin_count();
     storm.buffers = tide_buffers_create(storm.device, NULL);
     must(storm.buffers != NULL, "tide_buffers_create");
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -334,6 +438,7 @@ int main(int count, char **arguments)
     for (int i = 0; i < THREADS; i++)
         must(pthread_join(threads[i], NULL) == 0, "pthread_join");
     must(tide_buffers_destroy(storm.buffers) == TIDE_OK, "tide_buffers_destroy");
+    end_count();
     double paged = 0;
     must(tide_tune_get("cuda_memory", &paged) == TIDE_OK, "tide_tune_get");
     must(paged == 0 || mapped() >= storm.most, "nothing is mapped by the page");
