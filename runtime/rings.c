@@ -5,13 +5,15 @@
 
 extern const tide_ring tide_ring_core;
 #ifndef TIDEPOOL_CORE_ONLY
-extern const tide_ring tide_ring_buffers, tide_ring_devices, tide_ring_profile, tide_ring_learning;
+extern const tide_ring tide_ring_buffers, tide_ring_devices, tide_ring_adaptor, tide_ring_profile,
+    tide_ring_learning;
 #endif
 
 const tide_ring *const tide_rings[] = {
     &tide_ring_core,
 #ifndef TIDEPOOL_CORE_ONLY
-    &tide_ring_buffers, &tide_ring_devices, &tide_ring_profile, &tide_ring_learning,
+    &tide_ring_buffers, &tide_ring_devices,  &tide_ring_adaptor,
+    &tide_ring_profile, &tide_ring_learning,
 #endif
 };
 

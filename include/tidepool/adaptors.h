@@ -62,16 +62,21 @@ typedef struct tide_torch_capture {
  * other libraries are not for memory of PyTorch's. */
 TIDE_API void tide_torch_told(void);
 
-/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. The memory
- * of a pool that was released, and of which nothing is live, goes back after a wait for the device.
- * While a capture is under way that the library was told of, or if the wait fails, it goes back later:
- * when another pool ends or is released, or memory is short. A capture to a pool begins when such a wait
- * is over; tide_capture_begin does not wait for it, and its capture may be ended by it. On
- * TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE the capture has not begun, and `end` is not called. */
+/* A capture to the pool begins, ends; the pool is not used any more, once for each beginning. A pool that
+ * was released keeps its memory, for later captures to it, until none of it is live and memory of the
+ * device is short or trimmed (tide_device_memory_trim, tide_torch_empty_cache). Then the host waits for
+ * the device, and the memory goes back; while a capture is under way that the library was told of, here
+ * or by tide_capture_begin, or if the wait fails, it stays for the next time. This wait ends a capture
+ * on the device that nobody has told of, or that begins meanwhile. On TIDE_ERROR_MEMORY and
+ * TIDE_ERROR_DEVICE the capture has not begun, and `end` is not called. */
 TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
                                            const tide_torch_capture *capture);
 TIDE_API void tide_torch_pool_end(int device, tide_torch_pool pool);
 TIDE_API void tide_torch_pool_release(int device, tide_torch_pool pool);
+
+/* torch.cuda.empty_cache: what is cached for PyTorch and CuPy goes back to the system, as by
+ * tide_buffers_trim and tide_device_memory_trim, on each device that they have used. */
+TIDE_API void tide_torch_empty_cache(void);
 
 /* Tensor.record_stream: the memory is used on that stream, too. Where it is freed, its own stream comes
  * after what is queued there by then. Nothing for memory that is not ours, or a graph's. */
@@ -79,8 +84,9 @@ TIDE_API void tide_torch_record_stream(void *data, void *stream);
 
 typedef struct tide_torch_statistics {
     size_t live, bytes_live, bytes_cached; /* allocations; rounded up */
-    size_t pools, bytes_graphs;            /* of graphs: of the bytes above, live and cached */
-    uint64_t hits, misses;                 /* allocations that were cached, and that were not */
+    size_t pools,
+        bytes_graphs;      /* of graphs, dropped ones too: of the bytes above, live and cached */
+    uint64_t hits, misses; /* allocations that were cached, and that were not */
 } tide_torch_statistics;
 
 /* What PyTorch and CuPy hold on the device, and what is cached for them. Opens the device. */

@@ -74,9 +74,10 @@ typedef struct tide_device_memory {
 TIDE_API tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *out);
 
 /* Gives what the driver keeps beyond `keep_bytes`, and nobody uses, back to the system; waits for
- * released memory that work in flight still uses. Trim pools and buffers first: that does the same
- * with `keep_bytes` 0 and without a wait. Where the driver keeps nothing (the host; OpenCL; devices
- * without memory pools): TIDE_OK. */
+ * released memory that work in flight still uses, and for the device where there is memory of dropped
+ * graphs (tidepool/adaptors.h). Trim pools and buffers first: that does the same with `keep_bytes` 0 and
+ * without a wait. Where the driver keeps nothing (the host; OpenCL; devices without memory pools):
+ * TIDE_OK. */
 TIDE_API tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes);
 
 TIDE_END_DECLS

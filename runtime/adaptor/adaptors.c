@@ -6,60 +6,53 @@
 
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
+#include <tidepool/device_memory.h>
 
 #include "runtime/adaptor/graphs.h"
 #include "runtime/base/error.h"
 #include "runtime/device/device.h"
 
-static tide_adaptor adaptors[TIDE_ADAPTORS];
+tide_adaptor tide_adaptors[TIDE_ADAPTORS];
 static bool torch_told; /* atomic: PyTorch says when it captures */
 
 /* ---- the device and its buffers ---------------------------------------------------------------- */
 
-/* Becomes that of all. Another thread may have been first: with the same one. */
-static tide_buffers *adaptor_put(tide_adaptor *of, tide_device *device, tide_buffers *buffers)
-{
-    tide_buffers *other = NULL;
-    __atomic_store_n(&of->device, device, __ATOMIC_RELEASE);
-    if (__atomic_compare_exchange_n(&of->buffers, &other, buffers, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        return buffers;
-    (void)tide_buffers_destroy(buffers);
-    (void)tide_device_close(device);
-    return other;
-}
-
-static TIDE_COLD tide_buffers *adaptor_open(tide_adaptor *of)
+/* Another thread that does the same finds the same. */
+static TIDE_COLD bool adaptor_open(tide_adaptor *of)
 {
     char name[16];
-    snprintf(name, sizeof name, "cuda:%d", (int)(of - adaptors));
-    tide_device *opened = tide_device_open(name);
-    tide_buffers *buffers = opened != NULL ? tide_buffers_shared(opened, TIDE_BUFFER_DEVICE) : NULL;
-    if (buffers != NULL)
-        return adaptor_put(of, opened, buffers);
-    (void)tide_device_close(opened);
-    return NULL;
+    snprintf(name, sizeof name, "cuda:%d", (int)(of - tide_adaptors));
+    tide_device *device = tide_device_open(name);
+    tide_buffers *buffers = device != NULL ? tide_buffers_shared(device, TIDE_BUFFER_DEVICE) : NULL;
+    if (buffers == NULL) {
+        (void)tide_device_close(device);
+        return false;
+    }
+    __atomic_store_n(&of->device, device, __ATOMIC_RELEASE);
+    __atomic_store_n(&of->buffers, buffers, __ATOMIC_RELEASE);
+    return true;
 }
 
-static tide_buffers *adaptor_buffers(const tide_adaptor *of)
-{
-    return __atomic_load_n(&of->buffers, __ATOMIC_ACQUIRE);
-}
-
-/* NULL with a message: there is no such device. */
-static tide_adaptor *adaptor_of(int device, const char *call)
+tide_adaptor *tide_adaptor_of(int device, const char *call)
 {
     if (TIDE_LIKELY(device >= 0 && device < TIDE_ADAPTORS))
-        return &adaptors[device];
+        return &tide_adaptors[device];
     tide_fail(TIDE_ERROR_ARGUMENT, call, "device %d; there are 0 to %d", device, TIDE_ADAPTORS - 1);
     return NULL;
 }
 
-/* The same, with its device open. */
-static tide_adaptor *adaptor_ready(int device, const char *call)
+tide_adaptor *tide_adaptor_ready(int device, const char *call)
 {
-    tide_adaptor *of = adaptor_of(device, call);
-    return of != NULL && (adaptor_buffers(of) != NULL || adaptor_open(of) != NULL) ? of : NULL;
+    tide_adaptor *of = tide_adaptor_of(device, call);
+    return of != NULL && (tide_adaptor_buffers(of) != NULL || adaptor_open(of)) ? of : NULL;
+}
+
+tide_adaptor *tide_adaptor_on(const tide_device *device)
+{
+    for (int i = 0; i < TIDE_ADAPTORS; i++)
+        if (__atomic_load_n(&tide_adaptors[i].device, __ATOMIC_ACQUIRE) == device)
+            return &tide_adaptors[i];
+    return NULL;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -70,33 +63,18 @@ static void *adaptor_acquire(tide_buffers *buffers, size_t size, void *stream)
     return buffer.generation != 0 ? tide_buffer_pointer(buffers, buffer) : NULL;
 }
 
-/* Where memory was short: graphs that were dropped under a capture may have some still. */
-static TIDE_COLD void *adaptor_acquire_again(tide_adaptor *of, size_t size, void *stream)
-{
-    const tide_status status = tide_error_status();
-    tide_failure why;
-    if (status != TIDE_ERROR_MEMORY && status != TIDE_ERROR_LIMIT)
-        return NULL;
-    tide_failure_keep(&why);
-    if (tide_graph_sweep(of))
-        return adaptor_acquire(adaptor_buffers(of), size, stream);
-    tide_failure_restore(&why);
-    return NULL;
-}
-
 static void *adaptor_malloc(size_t size, int device, void *stream, const char *call)
 {
-    tide_adaptor *of = size != 0 ? adaptor_ready(device, call) : NULL;
+    tide_adaptor *of = size != 0 ? tide_adaptor_ready(device, call) : NULL;
     if (of == NULL)
         return NULL;
-    tide_graph_pool *pool = tide_graph_pool_for(of, stream);
-    void *data = NULL;
-    if (TIDE_LIKELY(pool == NULL)) {
-        data = adaptor_acquire(adaptor_buffers(of), size, stream);
-        return TIDE_LIKELY(data != NULL) ? data : adaptor_acquire_again(of, size, stream);
-    }
-    data = adaptor_acquire(pool->buffers, size, stream);
-    tide_graph_pool_let_go(of, pool);
+    tide_graph_pool *pool = NULL;
+    if (TIDE_UNLIKELY(__atomic_load_n(&of->begun, __ATOMIC_ACQUIRE) != NULL))
+        pool = tide_graph_pool_for(of, stream);
+    if (TIDE_LIKELY(pool == NULL))
+        return adaptor_acquire(tide_adaptor_buffers(of), size, stream);
+    void *data = adaptor_acquire(pool->buffers, size, stream);
+    tide_graph_pool_let_go(pool);
     return data;
 }
 
@@ -111,7 +89,7 @@ static TIDE_COLD void adaptor_free_elsewhere(tide_adaptor *of, void *data, int d
         return;
     }
     (void)tide_buffer_release_on(pool->buffers, tide_buffer_of(pool->buffers, data), stream);
-    tide_graph_pool_let_go(of, pool);
+    tide_graph_pool_let_go(pool);
 }
 
 /* May what is given back be a graph's? Where captures are told it is none of these buffers. Nor is
@@ -125,17 +103,18 @@ static bool adaptor_is_captured(const tide_adaptor *of, void *stream, bool told)
 
 static void adaptor_free(void *data, int device, void *stream, bool told, const char *call)
 {
-    tide_adaptor *of = data != NULL ? adaptor_of(device, call) : NULL;
+    tide_adaptor *of = data != NULL ? tide_adaptor_of(device, call) : NULL;
     if (of == NULL)
         return;
-    tide_buffers *buffers = adaptor_buffers(of);
+    tide_buffers *buffers = tide_adaptor_buffers(of);
     tide_buffer buffer = tide_buffer_of(buffers, data);
     if (TIDE_UNLIKELY(buffer.generation == 0))
         adaptor_free_elsewhere(of, data, device, stream, call);
     else if (TIDE_UNLIKELY(adaptor_is_captured(of, stream, told)))
         tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on the stream: %p stays its own",
                   data);
-    else if (TIDE_LIKELY(tide_graph_follow_recorded(of, data, stream)))
+    else if (TIDE_LIKELY(__atomic_load_n(&of->recorded, __ATOMIC_ACQUIRE) == NULL) ||
+             tide_graph_order_recorded(of, data, stream))
         (void)tide_buffer_release_on(buffers, buffer, stream);
 }
 
@@ -162,55 +141,15 @@ void tide_torch_told(void)
     __atomic_store_n(&torch_told, true, __ATOMIC_RELAXED);
 }
 
-tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
-                                  const tide_torch_capture *capture)
+void tide_torch_empty_cache(void)
 {
-    const char *call = "tide_torch_pool_begin";
-    tide_adaptor *of = capture != NULL ? adaptor_ready(device, call) : NULL;
-    if (of != NULL)
-        return tide_graph_pool_begin(of, pool, capture, call);
-    return capture != NULL ? tide_error_status()
-                           : tide_fail(TIDE_ERROR_ARGUMENT, call, "the capture is NULL");
-}
-
-void tide_torch_pool_end(int device, tide_torch_pool pool)
-{
-    tide_adaptor *of = adaptor_of(device, "tide_torch_pool_end");
-    if (of != NULL)
-        tide_graph_pool_end(of, pool);
-}
-
-void tide_torch_pool_release(int device, tide_torch_pool pool)
-{
-    tide_adaptor *of = adaptor_of(device, "tide_torch_pool_release");
-    if (of != NULL)
-        tide_graph_pool_release(of, pool);
-}
-
-void tide_torch_record_stream(void *data, void *stream)
-{
-    const char *call = "tide_torch_record_stream";
-    for (int i = 0; data != NULL && i < TIDE_ADAPTORS; i++)
-        if (tide_buffer_of(adaptor_buffers(&adaptors[i]), data).generation != 0)
-            (void)tide_graph_record(&adaptors[i], data, stream, call);
-}
-
-tide_status tide_torch_stats(int device, tide_torch_statistics *out)
-{
-    const char *call = "tide_torch_stats";
-    if (out == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
-    tide_adaptor *of = adaptor_ready(device, call);
-    return of != NULL ? tide_graph_stats(of, out) : tide_error_status();
-}
-
-tide_status tide_torch_blocks(int device, tide_torch_block *out, size_t room, size_t *count)
-{
-    const char *call = "tide_torch_blocks";
-    if (count == NULL || (out == NULL && room != 0))
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
-    tide_adaptor *of = adaptor_ready(device, call);
-    return of != NULL ? tide_graph_blocks(of, out, room, count) : tide_error_status();
+    for (int i = 0; i < TIDE_ADAPTORS; i++) {
+        tide_buffers *buffers = tide_adaptor_buffers(&tide_adaptors[i]);
+        if (buffers == NULL)
+            continue;
+        (void)tide_buffers_trim(buffers, 0);
+        (void)tide_device_memory_trim(tide_adaptors[i].device, 0);
+    }
 }
 
 void *tide_cupy_malloc(void *stream, size_t size, int device)

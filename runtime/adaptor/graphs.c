@@ -2,10 +2,13 @@
 /* Pools of captured graphs, and streams that were recorded for memory. */
 #include "runtime/adaptor/graphs.h"
 
+#include <stdio.h>
+
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/base/ring.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gate.h"
 
@@ -25,7 +28,6 @@ typedef struct tide_graph_recorded {
 } graph_recorded;
 
 static tide_lock graph_lock = TIDE_LOCK(TIDE_FORK_GRAPHS); /* of the lists of all devices */
-static pthread_cond_t graph_swept = PTHREAD_COND_INITIALIZER;
 
 static void graph_take_lock(void)
 {
@@ -36,87 +38,28 @@ static void graph_take_lock(void)
 
 /* ---- pools -------------------------------------------------------------------------------------- */
 
-/* Locked. */
+static bool graph_is_named(const tide_graph_pool *pool, tide_torch_pool id)
+{
+    return pool->id.first == id.first && pool->id.second == id.second;
+}
+
+/* Locked. The first of the name: one that is used comes before one that was put back. */
 static tide_graph_pool *graph_find(const tide_adaptor *of, tide_torch_pool id)
 {
     tide_graph_pool *pool = of->pools;
-    while (pool != NULL && (pool->id.first != id.first || pool->id.second != id.second))
+    while (pool != NULL && !graph_is_named(pool, id))
         pool = pool->next;
     return pool;
 }
 
-static bool graph_is_live(tide_buffers *buffers)
+/* Locked. At the end of the list. */
+static void graph_append(tide_adaptor *of, tide_graph_pool *pool)
 {
-    tide_buffers_statistics now;
-    return tide_buffers_stats(buffers, &now, NULL, 0) != TIDE_OK || now.live != 0;
-}
-
-/* Locked. A wait for the device would end a capture, of PyTorch's or of a pool's. */
-static bool graph_may_wait(const tide_adaptor *of)
-{
-    return of->begun == NULL && __atomic_load_n(&of->device->graphs, __ATOMIC_RELAXED) == 0;
-}
-
-/* Locked. Takes all out of the list that nobody uses and of which nothing is live. */
-static tide_graph_pool *graph_take_unused(tide_adaptor *of)
-{
-    tide_graph_pool *unused = NULL;
-    for (tide_graph_pool **link = &of->pools, *pool; (pool = *link) != NULL;) {
-        if (pool->uses != 0 || pool->held != 0 || graph_is_live(pool->buffers)) {
-            link = &pool->next;
-            continue;
-        }
-        *link = pool->next;
-        pool->next = unused;
-        unused = pool;
-    }
-    return unused;
-}
-
-/* NULL: there are none, or nobody may wait now. Until graph_end_sweep no capture to a pool begins. */
-static tide_graph_pool *graph_begin_sweep(tide_adaptor *of)
-{
-    graph_take_lock();
-    tide_graph_pool *unused = graph_may_wait(of) ? graph_take_unused(of) : NULL;
-    of->sweeps += unused != NULL;
-    tide_lock_let_go(&graph_lock);
-    return unused;
-}
-
-/* These go back into the list. */
-static void graph_end_sweep(tide_adaptor *of, tide_graph_pool *kept)
-{
-    graph_take_lock();
-    for (tide_graph_pool *pool; (pool = kept) != NULL;) {
-        kept = pool->next;
-        pool->next = of->pools;
-        of->pools = pool;
-    }
-    tide_assert(of->sweeps > 0);
-    of->sweeps--;
-    (void)pthread_cond_broadcast(&graph_swept);
-    tide_lock_let_go(&graph_lock);
-}
-
-static bool graph_wait(tide_device *device)
-{
-    return tide_device_lost(device) || device->methods->wait_all(device) == TIDE_OK ||
-           tide_device_lost(device);
-}
-
-bool tide_graph_sweep(tide_adaptor *of)
-{
-    tide_graph_pool *unused = graph_begin_sweep(of);
-    if (unused == NULL)
-        return false;
-    const bool waited = graph_wait(of->device);
-    graph_end_sweep(of, waited ? NULL : unused);
-    for (tide_graph_pool *pool; waited && (pool = unused) != NULL;) {
-        unused = pool->next;
-        (void)tide_buffers_destroy(pool->buffers);
-        tide_os_free(pool);
-    }
-    return waited;
+    tide_graph_pool **link = &of->pools;
+    while (*link != NULL)
+        link = &(*link)->next;
+    pool->next = NULL;
+    *link = pool;
 }
 
 /* NULL: it has failed. */
@@ -129,63 +72,151 @@ static tide_graph_pool *graph_make(tide_adaptor *of, tide_torch_pool id, const c
         return NULL;
     }
     *made = (tide_graph_pool){.id = id, .buffers = tide_buffers_create(of->device, &kept)};
-    if (made->buffers == NULL) {
-        tide_os_free(made);
-        return NULL;
-    }
-    return made;
+    if (made->buffers != NULL)
+        return made;
+    tide_os_free(made);
+    return NULL;
 }
+
+/* It is in no list. False: not now. */
+static bool graph_unmake(tide_graph_pool *pool)
+{
+    if (tide_buffers_destroy(pool->buffers) != TIDE_OK)
+        return false;
+    tide_os_free(pool);
+    return true;
+}
+
+/* ---- their end ---------------------------------------------------------------------------------- */
+
+/* Locked. Was it released, is it in no call's hands, and nothing of it live? Then adds what it keeps. */
+static bool graph_is_unused(const tide_graph_pool *pool, size_t *bytes)
+{
+    tide_buffers_statistics now;
+    if (pool->uses != 0 || pool->held != 0 ||
+        tide_buffers_stats(pool->buffers, &now, NULL, 0) != TIDE_OK || now.live != 0)
+        return false;
+    *bytes += now.bytes_cached;
+    return true;
+}
+
+/* Locked. A wait for the device would end a capture. */
+static bool graph_may_wait(const tide_adaptor *of)
+{
+    return tide_device_lost(of->device) ||
+           (of->begun == NULL && __atomic_load_n(&of->device->graphs, __ATOMIC_RELAXED) == 0);
+}
+
+/* Takes all that are unused out of the list. */
+static tide_graph_pool *graph_take_unused(tide_adaptor *of, size_t *bytes)
+{
+    tide_graph_pool *unused = NULL, **link = &of->pools;
+    graph_take_lock();
+    while (*link != NULL && graph_may_wait(of)) {
+        tide_graph_pool *pool = *link;
+        if (!graph_is_unused(pool, bytes)) {
+            link = &pool->next;
+            continue;
+        }
+        *link = pool->next;
+        pool->next = unused;
+        unused = pool;
+    }
+    tide_lock_let_go(&graph_lock);
+    return unused;
+}
+
+/* Ends the pools that were released and have nothing live, after one wait for the device, in which
+ * they are in no list. What cannot be ended goes back, for the next time. */
+static size_t graph_press(tide_device *device, size_t wanted)
+{
+    tide_failure why;
+    size_t bytes = 0;
+    tide_adaptor *of = tide_adaptor_on(device);
+    tide_graph_pool *unused = of != NULL ? graph_take_unused(of, &bytes) : NULL;
+    (void)wanted;
+    if (unused == NULL)
+        return 0;
+    tide_failure_keep(&why);
+    tide_lock_assert_none();
+    const bool over = device->methods->wait_all(device) == TIDE_OK || tide_device_lost(device);
+    for (tide_graph_pool *pool; (pool = unused) != NULL;) {
+        unused = pool->next;
+        if (over && graph_unmake(pool))
+            continue;
+        graph_take_lock();
+        graph_append(of, pool);
+        tide_lock_let_go(&graph_lock);
+        bytes = 0;
+    }
+    tide_failure_restore(&why);
+    return bytes;
+}
+
+static void graph_tell(const tide_device *device, char *text, size_t room)
+{
+    const tide_adaptor *of = tide_adaptor_on(device);
+    size_t bytes = 0;
+    if (of == NULL)
+        return;
+    graph_take_lock();
+    for (const tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next)
+        (void)graph_is_unused(pool, &bytes);
+    tide_lock_let_go(&graph_lock);
+    if (bytes != 0)
+        snprintf(text, room, "graphs that were dropped %zu of these", bytes);
+}
+
+const tide_ring tide_ring_adaptor = {.press = graph_press, .trim = graph_press, .tell = graph_tell};
 
 /* ---- captures ----------------------------------------------------------------------------------- */
 
-/* Into the list, with the pool of that name or, if there is none, with the one made. A sweep that waits for
- * the device would end the capture, so it is over first. */
-static void graph_enlist(tide_adaptor *of, graph_begun *begun, tide_graph_pool **made)
+/* To the pool of that name or, if there is none, to the one made. False: there is one. */
+static bool graph_begin(tide_adaptor *of, graph_begun *begun, tide_graph_pool *made)
 {
     graph_take_lock();
-    while (of->sweeps != 0)
-        tide_lock_wait(&graph_lock, &graph_swept);
-    begun->pool = graph_find(of, (*made)->id);
-    if (begun->pool == NULL) {
-        begun->pool = *made;
-        (*made)->next = of->pools;
-        of->pools = *made;
-        *made = NULL;
-    }
-    begun->pool->uses++;
-    begun->pool->held++;
+    tide_graph_pool *pool = graph_find(of, made->id);
+    const bool is_new = pool == NULL;
+    if (is_new)
+        graph_append(of, pool = made);
+    pool->uses++;
+    pool->held++;
+    begun->pool = pool;
     begun->next = of->begun;
     __atomic_store_n(&of->begun, begun, __ATOMIC_RELEASE);
     tide_lock_let_go(&graph_lock);
+    return is_new;
 }
 
-tide_status tide_graph_pool_begin(tide_adaptor *of, tide_torch_pool id,
-                                  const tide_torch_capture *capture, const char *call)
+tide_status tide_torch_pool_begin(int device, tide_torch_pool id, const tide_torch_capture *capture)
 {
+    const char *call = "tide_torch_pool_begin";
+    if (capture == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the capture is NULL");
+    tide_adaptor *of = tide_adaptor_ready(device, call);
+    if (of == NULL)
+        return tide_error_status();
     if (!tide_driver_alive(TIDE_DRIVER_CUDA))
         return tide_driver_refuse(TIDE_DRIVER_CUDA, call);
     graph_begun *begun = tide_os_resize(NULL, sizeof *begun);
     if (begun == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a capture");
+    *begun = (graph_begun){.capture = *capture, .held = 1};
     tide_graph_pool *made = graph_make(of, id, call);
     if (made == NULL) {
         tide_os_free(begun);
         return tide_error_status();
     }
-    *begun = (graph_begun){.capture = *capture, .held = 1};
-    graph_enlist(of, begun, &made);
-    if (made != NULL) {
-        (void)tide_buffers_destroy(made->buffers);
-        tide_os_free(made);
-    }
+    if (!graph_begin(of, begun, made))
+        (void)graph_unmake(made);
     return TIDE_OK;
 }
 
 /* The last who has it tells that it is not asked any more. */
-static void graph_let_go(tide_adaptor *of, graph_begun *begun)
+static void graph_let_go(graph_begun *begun)
 {
     graph_take_lock();
-    tide_assert(begun->held > 0);
+    tide_assert(begun->held > 0 && begun->pool->held > 0);
     bool last = --begun->held == 0;
     begun->pool->held -= last;
     tide_lock_let_go(&graph_lock);
@@ -195,15 +226,16 @@ static void graph_let_go(tide_adaptor *of, graph_begun *begun)
     if (begun->capture.end != NULL)
         begun->capture.end(begun->capture.user);
     tide_os_free(begun);
-    (void)tide_graph_sweep(of);
 }
 
-void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
+void tide_torch_pool_end(int device, tide_torch_pool id)
 {
+    tide_adaptor *of = tide_adaptor_of(device, "tide_torch_pool_end");
+    if (of == NULL)
+        return;
     graph_take_lock();
-    const tide_graph_pool *pool = graph_find(of, id);
     graph_begun *first = of->begun, **link = &first;
-    while (*link != NULL && (*link)->pool != pool)
+    while (*link != NULL && !graph_is_named((*link)->pool, id))
         link = &(*link)->next;
     graph_begun *ended = *link;
     if (ended != NULL) {
@@ -213,18 +245,21 @@ void tide_graph_pool_end(tide_adaptor *of, tide_torch_pool id)
     }
     tide_lock_let_go(&graph_lock);
     if (ended != NULL)
-        graph_let_go(of, ended);
+        graph_let_go(ended);
 }
 
-void tide_graph_pool_release(tide_adaptor *of, tide_torch_pool id)
+void tide_torch_pool_release(int device, tide_torch_pool id)
 {
+    tide_adaptor *of = tide_adaptor_of(device, "tide_torch_pool_release");
+    if (of == NULL)
+        return;
     graph_take_lock();
     tide_graph_pool *pool = graph_find(of, id);
     if (pool != NULL && pool->uses > 0)
         pool->uses--;
     tide_lock_let_go(&graph_lock);
-    if (pool != NULL)
-        (void)tide_graph_sweep(of);
+    if (pool != NULL && tide_device_lost(of->device)) /* nobody will be short of it */
+        (void)graph_press(of->device, SIZE_MAX);
 }
 
 /* The first, or the next behind one, had; NULL: there is none. Behind one that has ended meanwhile all
@@ -239,24 +274,20 @@ static graph_begun *graph_have_next(tide_adaptor *of, const graph_begun *begun)
     return next;
 }
 
-static tide_graph_pool *graph_hold(tide_graph_pool *pool)
-{
-    graph_take_lock();
-    pool->held++;
-    tide_lock_let_go(&graph_lock);
-    return pool;
-}
-
-tide_graph_pool *tide_graph_pool_ask(tide_adaptor *of, void *stream)
+tide_graph_pool *tide_graph_pool_for(tide_adaptor *of, void *stream)
 {
     tide_graph_pool *pool = NULL;
     graph_begun *begun = graph_have_next(of, NULL);
     while (begun != NULL) {
         tide_lock_assert_none();
-        if (begun->capture.takes(begun->capture.user, stream))
-            pool = graph_hold(begun->pool);
+        if (begun->capture.takes(begun->capture.user, stream)) {
+            graph_take_lock();
+            pool = begun->pool;
+            pool->held++;
+            tide_lock_let_go(&graph_lock);
+        }
         graph_begun *next = pool == NULL ? graph_have_next(of, begun) : NULL;
-        graph_let_go(of, begun);
+        graph_let_go(begun);
         begun = next;
     }
     return pool;
@@ -274,33 +305,40 @@ tide_graph_pool *tide_graph_pool_of(tide_adaptor *of, const void *data)
     return pool;
 }
 
-void tide_graph_pool_let_go(tide_adaptor *of, tide_graph_pool *pool)
+void tide_graph_pool_let_go(tide_graph_pool *pool)
 {
     graph_take_lock();
     tide_assert(pool->held > 0);
-    bool unused = --pool->held == 0 && pool->uses == 0;
+    pool->held--;
     tide_lock_let_go(&graph_lock);
-    if (unused)
-        (void)tide_graph_sweep(of);
 }
 
 /* ---- recorded streams ---------------------------------------------------------------------------- */
 
-tide_status tide_graph_record(tide_adaptor *of, void *data, void *stream, const char *call)
+static void graph_record(tide_adaptor *of, const void *data, void *stream)
 {
     graph_recorded *made = tide_os_resize(NULL, sizeof *made);
-    if (made == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember a stream of %p", data);
+    if (made == NULL) {
+        (void)tide_fail(TIDE_ERROR_MEMORY, "tide_torch_record_stream",
+                        "no memory to remember a stream of %p", data);
+        return;
+    }
     *made = (graph_recorded){.data = data, .stream = stream};
     graph_take_lock();
     made->next = of->recorded;
     __atomic_store_n(&of->recorded, made, __ATOMIC_RELEASE);
     tide_lock_let_go(&graph_lock);
-    return TIDE_OK;
 }
 
-/* Takes one stream out that was recorded for the memory; false: there is none. */
-static bool graph_take_recorded(tide_adaptor *of, const void *data, void **stream)
+void tide_torch_record_stream(void *data, void *stream)
+{
+    for (int i = 0; data != NULL && i < TIDE_ADAPTORS; i++)
+        if (tide_buffer_of(tide_adaptor_buffers(&tide_adaptors[i]), data).generation != 0)
+            graph_record(&tide_adaptors[i], data, stream);
+}
+
+/* Takes one out; NULL: there is none. */
+static graph_recorded *graph_take_recorded(tide_adaptor *of, const void *data)
 {
     graph_take_lock();
     graph_recorded *first = of->recorded, **link = &first;
@@ -309,25 +347,24 @@ static bool graph_take_recorded(tide_adaptor *of, const void *data, void **strea
     graph_recorded *taken = *link;
     if (taken != NULL) {
         *link = taken->next;
-        *stream = taken->stream;
         __atomic_store_n(&of->recorded, first, __ATOMIC_RELEASE);
     }
     tide_lock_let_go(&graph_lock);
-    tide_os_free(taken);
-    return taken != NULL;
+    return taken;
 }
 
 bool tide_graph_order_recorded(tide_adaptor *of, const void *data, void *stream)
 {
     const char *call = "tide_torch_free";
     tide_device *device = of->device;
-    void *other;
-    while (graph_take_recorded(of, data, &other))
-        if (!tide_device_lost(device) &&
-            (tide_device_check_captures(device, other, device, stream, call) != TIDE_OK ||
-             device->methods->order(device, other, stream) != TIDE_OK))
-            return false;
-    return true;
+    bool can = true;
+    for (graph_recorded *one; can && (one = graph_take_recorded(of, data)) != NULL;) {
+        can = tide_device_lost(device) ||
+              (tide_device_check_captures(device, one->stream, device, stream, call) == TIDE_OK &&
+               device->methods->order(device, one->stream, stream) == TIDE_OK);
+        tide_os_free(one);
+    }
+    return can;
 }
 
 /* ---- stats ---------------------------------------------------------------------------------------- */
@@ -345,8 +382,14 @@ static tide_status graph_add_stats(tide_buffers *buffers, bool graph, tide_torch
     return TIDE_OK;
 }
 
-tide_status tide_graph_stats(tide_adaptor *of, tide_torch_statistics *out)
+tide_status tide_torch_stats(int device, tide_torch_statistics *out)
 {
+    const char *call = "tide_torch_stats";
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    tide_adaptor *of = tide_adaptor_ready(device, call);
+    if (of == NULL)
+        return tide_error_status();
     *out = (tide_torch_statistics){0};
     TIDE_FORWARD(graph_add_stats(of->buffers, false, out));
     graph_take_lock();
@@ -371,9 +414,15 @@ static void graph_add_block(void *user, void *data, size_t bytes, bool live)
     blocks->count++;
 }
 
-tide_status tide_graph_blocks(tide_adaptor *of, tide_torch_block *out, size_t room, size_t *count)
+tide_status tide_torch_blocks(int device, tide_torch_block *out, size_t room, size_t *count)
 {
+    const char *call = "tide_torch_blocks";
     graph_blocks blocks = {.out = out, .room = room};
+    if (count == NULL || (out == NULL && room != 0))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    tide_adaptor *of = tide_adaptor_ready(device, call);
+    if (of == NULL)
+        return tide_error_status();
     TIDE_FORWARD(tide_buffer_each(of->buffers, graph_add_block, &blocks));
     graph_take_lock();
     for (const tide_graph_pool *pool = of->pools; pool != NULL; pool = pool->next) {

@@ -161,12 +161,16 @@ static void budget_tell(const tide_device *device, char *text, size_t room)
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < tide_ring_count; i++) {
-        if (tide_rings[i]->tell == NULL)
+        const size_t start = used != 0 ? used + 2 : 0;
+        if (tide_rings[i]->tell == NULL || start + 1 >= room)
             continue;
-        if (used != 0 && used + 3 < room)
-            used += (size_t)snprintf(text + used, room - used, "; ");
-        tide_rings[i]->tell(device, text + used, room - used);
-        used += strlen(text + used);
+        text[start] = '\0';
+        tide_rings[i]->tell(device, text + start, room - start);
+        if (text[start] == '\0')
+            continue;
+        if (start != 0)
+            memcpy(text + used, "; ", 2);
+        used = start + strlen(text + start);
         tide_assert(used < room);
     }
 }
@@ -305,6 +309,7 @@ tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *ou
 tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes)
 {
     TIDE_FORWARD(budget_hold(device, "tide_device_memory_trim"));
+    TIDE_RINGS_CALL(trim, device, SIZE_MAX);
     (void)tide_deferred_settle(device, true);
     tide_status status =
         device->methods->trim != NULL ? device->methods->trim(device, keep_bytes) : TIDE_OK;

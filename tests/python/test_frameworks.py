@@ -238,7 +238,7 @@ def test_the_allocator_connects_what_pytorch_tells(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=types.SimpleNamespace(memory=memory)))
     assert isinstance(tidepool.torch.allocator(), Allocator)
     assert set(told) == {"set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool",
-                         "set_record_stream_fn"} and all(told.values())
+                         "set_reset_fn", "set_record_stream_fn"} and all(told.values())
 
 
 @with_torch

@@ -26,10 +26,12 @@ def allocator() -> Any:
     Memory that is freed on a stream goes to the next tensor behind the work that was queued there;
     the host waits for nothing and calls no driver. PyTorch tells it of captures: a graph's memory is its
     pool's (`torch.cuda.graph(g, pool=...)`), serves again within the capture and in others of that pool,
-    and comes back when PyTorch has dropped the pool. `Tensor.record_stream` is heard of. A device that is
-    full is a RuntimeError with the library's message. For figures ask `stats`, not
-    `torch.cuda.memory_stats`. ModuleNotFoundError without PyTorch, AttributeError with one before 2.3. It can
-    be made without a GPU, only not used.
+    and stays the pool's when PyTorch has dropped it, until the device has no other memory, or until
+    `torch.cuda.empty_cache()`, which also gives back what is cached beside graphs. Either waits for the device
+    then, but not while a graph is captured. `Tensor.record_stream` is heard of. A device that is full is a
+    RuntimeError with the library's message. For figures ask `stats`, not `torch.cuda.memory_stats`.
+    ModuleNotFoundError without PyTorch, AttributeError with one before 2.3. It can be made without a GPU, only not
+    used.
     """
     torch = importlib.import_module("torch")
     assert _core.__file__ is not None
@@ -38,6 +40,7 @@ def allocator() -> Any:
     for tell, name in (("set_begin_allocate_to_pool", "tide_python_torch_begin"),
                        ("set_end_allocate_to_pool_fn", "tide_python_torch_end"),
                        ("set_release_pool", "tide_python_torch_release"),
+                       ("set_reset_fn", "tide_torch_empty_cache"),
                        ("set_record_stream_fn", "tide_torch_record_stream")):
         getattr(made.allocator(), tell)(ctypes.cast(getattr(module, name), ctypes.c_void_p).value)
     _core.torch_told()
@@ -48,7 +51,7 @@ def stats(device: int = 0) -> dict[str, int]:
     """What PyTorch and CuPy hold on the device, and what is cached for them.
 
     `live` allocations with `bytes_live`, rounded up; `bytes_cached` for the next; of both `bytes_graphs` in
-    `graph_pools` of captured graphs; allocations that were cached, `hits`, and that were not, `misses`.
+    `graph_pools` of captured graphs, dropped ones too; allocations that were cached, `hits`, and that were not, `misses`.
     """
     return _core.torch_stats(device)
 
