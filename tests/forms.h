@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tidepool/site.h>
 #include <tidepool/tidepool.h>
 
 #include "support.h"
@@ -66,8 +67,9 @@ void forms_prepare_all(void);
 size_t form_count(void);
 const form *form_at(size_t i);
 
-/* The site of a form that has one. */
+/* The site of a form that has one, and what the library says of it. */
 tide_site *form_site(const form *f);
+tide_site_information form_info(const form *f);
 
 /* Does the form save every shelf the pool has, touched or not? */
 bool form_saves_all(const form *f);

@@ -7,6 +7,7 @@
 #include <tidepool/array.h>
 
 #include "interpret.h"
+#include "oracle_parts.h"
 #include "tests/hooks.h"
 
 enum { BYTES_MAX = 4 << 20 };

@@ -232,22 +232,7 @@ void oracle_dropped(struct oracle *oracle, size_t number); /* after its deleter 
 /* The pool is gone, what was exported is not. */
 void oracle_outlived(struct oracle *oracle);
 
-/* ---- for the files of the oracle ---------------------------------------------------------- */
-
-void place_write(const struct place *place);
-bool place_intact(const struct place *place);
-void place_scramble(struct place *place, uint64_t seed);
-void place_witness(struct place *place, uint64_t seed); /* makes the copy, scrambles   */
-unsigned char *place_copy_of(const struct place *place, size_t byte); /* NULL: no witness */
-
-/* The array is no longer live: true when its memory stays away with a consumer. */
-bool pins_release(struct oracle *oracle, struct place *place);
-void pins_settle(struct oracle *oracle, struct place *place);
-void pins_forget(struct oracle *oracle, struct place *place);
-void nd_release(struct oracle *oracle, struct live *live);
-void seats_forget(struct row *row, size_t from);
-void arrays_check(struct oracle *oracle, bool whole);
-void arrays_end(struct oracle *oracle);
+/* ---- questions ---------------------------------------------------------------------------- */
 
 /* May so many bytes of new memory be lacking like this? A limit may be hit with room to spare for
  * rounding, not more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle's knowledge of arrays: what headers must say, which memory elements are in, and what
  * is with consumers and from producers. */
-#include "oracle.h"
+#include "oracle_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
