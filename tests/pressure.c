@@ -187,6 +187,27 @@ static void the_bytes_of_the_slot_that_is_replaced_count_once(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* Its bytes are live, so they make no room when it grows: 5 units are missing, which one free slot has. */
+static void the_bytes_of_a_live_slot_that_grows_do_not_count(void **state)
+{
+    (void)state;
+    enum { UNIT = MIB / 16 };
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 40 * UNIT});
+    uint8_t *live = take(pool, TIDE_U8, 10 * UNIT, 1);
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_BOOL, 10 * UNIT, 2);
+        take(pool, TIDE_I8, 10 * UNIT, 3);
+    }
+    live = tide_grow(pool, uint8_t, live, 25 * UNIT);
+    expect_bytes(live, 10 * UNIT, 1);
+    CHECK_POOL(pool);
+    assert_int_equal(stats_of(pool).pressed, 1);
+    assert_int_equal(stats_of(pool).bytes_held, 35 * UNIT);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void what_is_live_stays_and_the_refusal_says_how_much_it_is(void **state)
 {
     (void)state;
@@ -433,6 +454,18 @@ static void a_slot_that_is_used_whole_is_watched_no_more(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* There is a smaller slot, but not far smaller: an exchange for it would save little. */
+static void a_watched_slot_is_not_exchanged_for_one_nearly_as_large(void **state)
+{
+    (void)state;
+    static const size_t large[2] = {LARGE, LARGE - LARGE / 8}, small = 1024;
+    tide_pool *pool = tide_pool_create(NULL);
+    (void)exchanges_of(pool, 2, large);
+    for (int round = 0; round < 4; round++)
+        assert_int_equal(exchanges_of(pool, 1, &small), 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 /* Little is asked of them, but they were large at once: the memory stays, and is exchanged no more. */
 static void slots_that_were_large_at_once_are_kept_and_watched_no_more(void **state)
 {
@@ -660,9 +693,11 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(of_equal_free_slots_only_those_go_that_are_needed),
     cmocka_unit_test(of_equal_free_slots_the_last_of_the_lowest_type_goes),
     cmocka_unit_test(the_bytes_of_the_slot_that_is_replaced_count_once),
+    cmocka_unit_test(the_bytes_of_a_live_slot_that_grows_do_not_count),
     cmocka_unit_test(what_is_live_stays_and_the_refusal_says_how_much_it_is),
     cmocka_unit_test(given_memory_is_used_whole),
     cmocka_unit_test(a_slot_that_is_used_whole_is_watched_no_more),
+    cmocka_unit_test(a_watched_slot_is_not_exchanged_for_one_nearly_as_large),
     cmocka_unit_test(slots_that_were_large_at_once_are_kept_and_watched_no_more),
     cmocka_unit_test(other_pools_of_the_thread_give_back),
     cmocka_unit_test(pools_give_back_to_buffers_and_buffers_to_pools),

@@ -210,6 +210,29 @@ static void by_a_limit_no_more_goes_than_is_missing(void **unused)
     bench_end(&b);
 }
 
+/* Headers of views lie on the host: where the device is short of less than one has, they make no room. */
+static void headers_of_views_stay(void **unused)
+{
+    (void)unused;
+    bench b = start(1, false);
+    tide_pool *other = another_pool(&b, "other");
+    {
+        TIDE_SCOPE(other);
+        tide_array *whole = tide_array_acquire(other, TIDE_U8, 1, (const int64_t[]){PART});
+        assert_non_null(tide_array_reshape(other, whole, 2, (const int64_t[]){2, PART / 2}));
+    }
+    tide_pool_statistics before = stats_of(other);
+    expect_ok(tide_device_memory_set(b.device, &(tide_device_memory_options){.limit_bytes = ALL}));
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, ALL - PART + 1));
+    }
+    assert_int_equal(stats_of(other).pressed, 1);
+    assert_int_equal(stats_of(other).bytes_held, before.bytes_held - PART);
+    expect_ok(tide_pool_destroy(other));
+    bench_end(&b);
+}
+
 /* ---- what does not ------------------------------------------------------------------------------ */
 
 static void what_a_capture_may_use_stays(void **unused)
@@ -328,6 +351,7 @@ int main(void)
         cmocka_unit_test(slots_that_are_buffers_go_too),
         cmocka_unit_test(a_captured_pool_gets_what_others_have_free),
         cmocka_unit_test(by_a_limit_no_more_goes_than_is_missing),
+        cmocka_unit_test(headers_of_views_stay),
         cmocka_unit_test(what_a_capture_may_use_stays),
         cmocka_unit_test(other_threads_pools_are_left_alone_and_named),
         cmocka_unit_test(a_buffer_that_is_refused_names_the_holders),
