@@ -472,20 +472,26 @@ __attribute__((constructor(101))) static void look_first(void)
     (void)pthread_atfork(look_at_fork, NULL, NULL);
 }
 
-/* The driver does not work there, so no capture begins. */
+/* The driver does not work there, so no capture begins, and nothing is waited for. */
 static void a_child_finds_the_lists_of_graphs_whole(void **unused)
 {
     (void)unused;
     int status = 1;
     held_at_fork = false;
+    use_and_drop((tide_torch_pool){6, 2}, fake_stream_create(0), BYTES);
+    fake_count_anew();
     pid_t child = fork();
     if (child == 0) {
         const tide_torch_capture capture = {takes_its_own, NULL, NULL};
-        _exit(tide_torch_pool_begin(0, (tide_torch_pool){6, 1}, &capture) != TIDE_ERROR_DEVICE);
+        tide_torch_empty_cache();
+        _exit(fake_calls("cuCtxSynchronize") != 0 ||
+              tide_torch_pool_begin(0, (tide_torch_pool){6, 1}, &capture) != TIDE_ERROR_DEVICE);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_true(held_at_fork);
+    tide_torch_empty_cache();
+    assert_int_equal(pools_of_graphs(), 0);
 }
 
 static void what_a_recorded_stream_uses_is_reused_behind_it(void **unused)
