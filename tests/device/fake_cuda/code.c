@@ -14,7 +14,10 @@ enum { NO_BINARY = 209, INVALID_IMAGE = 200, NAMES = 64, RUNS_MAX = 64, NAME_BYT
 typedef struct module {
     void *library; /* NULL: "fake" */
     unsigned holders;
+    struct module *next; /* of all: one that a lost device never unloads is the driver's, no leak */
 } module;
+
+static module *modules;
 
 typedef struct function {
     module *of;
@@ -102,7 +105,8 @@ int code_load(const void *image, tide_cu_module *out)
     module *made = calloc(1, sizeof *made);
     if (made == NULL)
         abort();
-    *made = (module){library, 1};
+    *made = (module){library, 1, modules};
+    modules = made;
     *out = (tide_cu_module)(void *)made;
     return 0;
 }
@@ -111,6 +115,10 @@ static void leave_module(module *of)
 {
     if (--of->holders != 0)
         return;
+    module **link = &modules;
+    while (*link != of)
+        link = &(*link)->next;
+    *link = of->next;
     if (of->library != NULL)
         dlclose(of->library);
     free(of);

@@ -112,15 +112,27 @@ static void show(const block *one, bool to_host)
         abort();
 }
 
-/* For kernels, which use memory where it is. */
+static void protect_arena(char *from, const char *to, int how)
+{
+    if (from < to && mprotect(from, (size_t)(to - from), how) != 0)
+        abort();
+}
+
+/* For kernels, which use memory where it is. Managed memory stays as it is, for the host may be using it;
+ * blocks lie in the order of their addresses. */
 void memory_show_all(bool shown)
 {
-    if (mprotect(arena.device, arena_bytes, shown ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-        abort();
+    const int how = shown ? PROT_READ | PROT_WRITE : PROT_NONE;
+    char *from = arena.device;
+    for (unsigned i = 0; i < arena.count; i++) {
+        char *managed = (char *)(uintptr_t)arena.blocks[i].address;
+        if (!arena.blocks[i].live || !arena.blocks[i].managed)
+            continue;
+        protect_arena(from, managed, how);
+        from = managed + arena.blocks[i].bytes;
+    }
+    protect_arena(from, arena.device + arena_bytes, how);
     pages_show_all(shown);
-    for (unsigned i = 0; !shown && i < arena.count; i++)
-        if (arena.blocks[i].live && arena.blocks[i].managed)
-            show(&arena.blocks[i], true);
 }
 
 block *arena_new_block(void)
