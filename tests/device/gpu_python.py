@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Pools of Python on a GPU, with PyTorch and CuPy where they are installed, and a pair of CuPy's with our memory and with
-its own: a line each. Exits 0 if all cases passed, 77 without the package, a GPU or both libraries, else 1."""
+"""Pools of Python on a GPU, with PyTorch, CuPy and JAX where they are installed, and a pair of CuPy's with our memory and with
+its own: a line each. Exits 0 if all cases passed, 77 without the package, a GPU or all three libraries, else 1."""
+import importlib
 import json
+import os
 import sys
 import time
 
@@ -39,6 +41,25 @@ def outlives(take, streams, tidepool, lib):
             kept += 1
             del kept
         assert wrong == 0, f"{wrong} elements were overwritten in round {i}"
+
+
+def through_jax(take, streams, tidepool, lib):
+    """What the library writes JAX reads, which has streams of its own; its result comes back."""
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    jax = importlib.import_module("jax")
+    if jax.default_backend() != "gpu":
+        raise ImportError("JAX has no GPU")
+    pool = tidepool.Pool(device="cuda:0", stream=streams[0])
+    for i in range(20):
+        with pool.scope() as s, lib.on(streams[0]):
+            a = s.empty(N, "f4")
+            x = take(a)
+            x[:] = float(i)
+            there = (jax.dlpack.from_dlpack(a) * 2 + 1).block_until_ready()
+            back = take(there)
+            wrong = lib.count(back != 2.0 * i + 1) + lib.count(x != float(i))
+            del a, x, there, back
+        assert wrong == 0, f"{wrong} elements are wrong in round {i}"
 
 
 class Torch:
@@ -103,13 +124,16 @@ def main():
         except Exception as error:
             print(f"{kind.__name__} with a GPU is not here: {error}")
             continue
-        for case in (frames, outlives):
-            ran += 1
+        for case in (frames, outlives, through_jax):
+            name = f"{case.__name__}-{kind.__name__.lower()}"
             try:
                 case(lib.take, lib.streams(), tidepool, lib)
-                failed += say(f"{case.__name__}-{kind.__name__.lower()}", True)
+                failed += say(name, True)
+            except ImportError as error:
+                print(f"{name}: not run: {error}")
             except Exception as error:
-                failed += say(f"{case.__name__}-{kind.__name__.lower()}", False, str(error)[:300])
+                failed += say(name, False, str(error)[:300])
+            ran += 1
         if kind is Cupy:
             own, ours = pair(lib.lib.get_default_memory_pool().malloc), pair(tidepool.cupy.allocator())
             say("pair-cupy", True, f"{ours:.0f} ns, its own pool {own:.0f}")

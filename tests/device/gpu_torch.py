@@ -9,30 +9,27 @@ import ctypes
 import importlib.util
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import time
+import types
 
-CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "untold-graph", "graphed-callables", "compiled",
-         "dropped", "recorded", "mempool-cold", "mempool-warm", "pair-tidepool", "pair-pytorch", "pair-expandable"]
+# By their value, where there is not the time for all.
+CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "dropped", "recorded", "mempool-cold", "mempool-warm",
+         "untold-graph", "graphed-callables"]
 CASES += [f"train-{program}-{whose}" for program in ("mlp", "transformer", "streams")
           for whose in ("tidepool", "pytorch", "expandable")]
+CASES += ["pair-tidepool", "pair-pytorch", "pair-expandable", "compiled"]
 
 
-def allocator(torch, library, hooks=None):
-    """With `hooks` it is told of captures, as by tidepool.torch.allocator()."""
-    if hooks is None:
-        return torch.cuda.memory.CUDAPluggableAllocator(library, "tide_torch_malloc", "tide_torch_free")
-    made = torch.cuda.memory.CUDAPluggableAllocator(hooks, "tide_python_torch_malloc", "tide_torch_free")
-    module = ctypes.CDLL(hooks)
-    for tell, name in (("set_begin_allocate_to_pool", "begin"), ("set_end_allocate_to_pool_fn", "end"),
-                       ("set_release_pool", "release")):
-        address = ctypes.cast(getattr(module, "tide_python_torch_" + name), ctypes.c_void_p).value
-        getattr(made.allocator(), tell)(address)
-    made.allocator().set_record_stream_fn(ctypes.cast(module.tide_torch_record_stream, ctypes.c_void_p).value)
-    made.allocator().set_reset_fn(ctypes.cast(module.tide_torch_empty_cache, ctypes.c_void_p).value)
-    module.tide_torch_told()
-    return made
+def allocator(hooks):
+    """tidepool.torch.allocator(), with HOOKS in place of the package's module."""
+    package, core = types.ModuleType("tidepool"), types.ModuleType("tidepool._core")
+    package.__path__ = [str(pathlib.Path(__file__).resolve().parents[2] / "include/python/tidepool")]
+    core.__file__, core.torch_told = hooks, ctypes.CDLL(hooks).tide_torch_told
+    sys.modules.update({"tidepool": package, "tidepool._core": core})
+    return importlib.import_module("tidepool.torch").allocator()
 
 
 class Statistics(ctypes.Structure):
@@ -91,8 +88,8 @@ def graphed_callables(torch):
     assert bad == 0, f"{bad} of 50 tensors were spoiled by replays"
 
 
-def mempool(torch, library, warm):
-    pool = torch.cuda.MemPool(allocator(torch, library)._allocator)
+def mempool(torch, hooks, warm):
+    pool = torch.cuda.MemPool(allocator(hooks).allocator())
     if warm:
         with torch.cuda.use_mem_pool(pool):
             tensors = [torch.full((1 << 20,), float(i), device="cuda") for i in range(8)]
@@ -230,9 +227,11 @@ def run(case, library, hooks):
     import torch
     if not torch.cuda.is_available():
         sys.exit(77)
-    if not case.startswith("mempool") and not case.endswith(("-pytorch", "-expandable")):
-        told = None if case == "untold-graph" else hooks
-        torch.cuda.memory.change_current_allocator(allocator(torch, library, told))
+    if case == "untold-graph":
+        torch.cuda.memory.change_current_allocator(
+            torch.cuda.memory.CUDAPluggableAllocator(library, "tide_torch_malloc", "tide_torch_free"))
+    elif not case.startswith("mempool") and not case.endswith(("-pytorch", "-expandable")):
+        torch.cuda.memory.change_current_allocator(allocator(hooks))
     said = None
     if case.startswith("graph-") or case == "untold-graph":
         graph(torch, case[len("graph-"):] if case != "untold-graph" else "global")
@@ -245,7 +244,7 @@ def run(case, library, hooks):
     elif case == "graphed-callables":
         graphed_callables(torch)
     elif case.startswith("mempool"):
-        mempool(torch, library, case.endswith("warm"))
+        mempool(torch, hooks, case.endswith("warm"))
     elif case.startswith("pair"):
         said = pair(torch)
     else:
