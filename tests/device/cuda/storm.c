@@ -15,7 +15,6 @@
 #include <tidepool/adaptors.h>
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
-#include <tidepool/device_ipc.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
@@ -283,19 +282,6 @@ static void managed(runner *r, uint8_t value)
     must(tide_buffer_release_on(storm.buffers, b, r->own) == TIDE_OK, "release");
 }
 
-/* For other processes, but not for its own. */
-static void exported(runner *r, uint8_t value)
-{
-    tide_ipc_memory memory;
-    if (!storm.info.exports)
-        return;
-    tide_buffer b = tide_buffer_acquire_on(storm.buffers, 10000u + value, TIDE_BUFFER_IPC, r->own);
-    must(tide_ipc_export_buffer(storm.buffers, b, &memory) == TIDE_OK, "tide_ipc_export_buffer");
-    must(tide_ipc_open(storm.device, &memory) == NULL, "its own memory was opened");
-    must(tide_error_status() == TIDE_ERROR_DEVICE, "a refusal");
-    must(tide_buffer_release_on(storm.buffers, b, r->own) == TIDE_OK, "release");
-}
-
 /* One of two sizes, which share memory, in any mode; the second works on a declared stream. */
 static beside_exec capture(runner *r, size_t i, size_t bytes, uint8_t value, beside_graph *made)
 {
@@ -366,13 +352,13 @@ static void begin(runner *r, bool first)
 
 static void *run(void *user)
 {
-    static void (*const steps[])(runner *, uint8_t) = {arrays,  declared, buffers,  pair, filled,
-                                                       refused, managed,  exported, graph};
+    static void (*const steps[])(runner *, uint8_t) = {arrays, declared, buffers, pair,
+                                                       filled, refused,  managed, graph};
     runner r = {.random = {(uintptr_t)user + 1}};
     begin(&r, user == NULL);
     for (unsigned long i = 0; i < storm.steps && time(NULL) < storm.until; i++) {
-        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 17); /* graphs are dear */
-        steps[which == 16 ? 8 : which % 8](&r, (uint8_t)rng_next(&r.random));
+        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 15); /* graphs are dear */
+        steps[which == 14 ? 7 : which % 7](&r, (uint8_t)rng_next(&r.random));
         __atomic_fetch_add(&storm.done, 1, __ATOMIC_RELAXED);
     }
     must(tide_pool_wait(r.pool) == TIDE_OK, "tide_pool_wait");
