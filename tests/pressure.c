@@ -364,6 +364,29 @@ static void two_sizes_that_alternate_hold_one_large_slot(const scene *s)
     assert_int_equal(stats_of(s->pool).allocations, before);
 }
 
+/* Else the small array of the first scope would live in it, and the large one would find no room. */
+static void a_slot_that_is_far_larger_is_not_exchanged_for_good(void **state)
+{
+    (void)state;
+    enum { SMALL = 96 << 10, MIDDLE = 160 << 10, FAR = 8 * MIB };
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 12 * MIB});
+    uint64_t after_one = 0;
+    for (int round = 0; round < 8; round++) {
+        {
+            TIDE_SCOPE(pool);
+            take(pool, TIDE_U8, SMALL, 1);
+            take(pool, TIDE_U8, FAR, 2);
+        }
+        {
+            TIDE_SCOPE(pool);
+            take(pool, TIDE_U8, MIDDLE, 3);
+        }
+        after_one = round == 0 ? stats_of(pool).allocations : after_one;
+    }
+    assert_int_equal(stats_of(pool).allocations, after_one);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void take_three(tide_pool *pool, void *state)
 {
     const size_t *sizes = state;
@@ -371,7 +394,8 @@ static void take_three(tide_pool *pool, void *state)
         take(pool, TIDE_F32, sizes[i], i + 1);
 }
 
-/* Mixes in which a slot was shrunk and grown in each round. */
+/* Mixes in which a slot was shrunk and grown, or a slot that is far larger exchanged for good, in each
+ * round. */
 static void mixes_of_sizes_come_to_rest(const scene *s)
 {
     enum { UNIT = LARGE / 4, SCOPES = 3, ROUNDS = 60 };
@@ -696,6 +720,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(the_bytes_of_a_live_slot_that_grows_do_not_count),
     cmocka_unit_test(what_is_live_stays_and_the_refusal_says_how_much_it_is),
     cmocka_unit_test(given_memory_is_used_whole),
+    cmocka_unit_test(a_slot_that_is_far_larger_is_not_exchanged_for_good),
     cmocka_unit_test(a_slot_that_is_used_whole_is_watched_no_more),
     cmocka_unit_test(a_watched_slot_is_not_exchanged_for_one_nearly_as_large),
     cmocka_unit_test(slots_that_were_large_at_once_are_kept_and_watched_no_more),

@@ -172,22 +172,23 @@ static bool row_exchanges(const tide_pool_core *core, const tide_slot_request *r
            !request->guarded;
 }
 
-/* Has the slot lately been asked for half as much, or more? */
-static bool row_is_near(const tide_row *row, const tide_slot *slot,
+/* Has the slot lately been asked for half as much, or more, and has the other not far more? */
+static bool row_is_near(const tide_row *row, const tide_slot *slot, const tide_slot *other,
                         const tide_slot_request *request)
 {
     const tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t lately = 0;
     tide_type_bytes(request->facts, record->peak > record->recent ? record->peak : record->recent,
                     &lately);
-    return lately >= request->bytes / 2;
+    return lately >= request->bytes / 2 &&
+           tide_slot_record_of(row, other)->bytes / 2 < request->bytes;
 }
 
 /* Exchanges the slot for a free one further along. That is undone with the level it happened in,
  * like all else that the level did. (Else sizes that alternate between two positions would leave the
  * large slot where the small size is asked for next, and would end with two large ones at once.) At
- * the root it is for good, and where the two sizes are near: then it would come again in each round,
- * to save little. False, no message: there is no such slot, or no room in the log. */
+ * the root it is for good, and where the two are nearly as large: then it would come again in each
+ * round, to save little. False, no message: there is no such slot, or no room in the log. */
 static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, tide_slot *other,
                          bool for_good)
 {
@@ -369,7 +370,8 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     tide_slot *larger = row_exchanges(pool->core, request, request->bytes)
                             ? row_find_larger(row, slot, request->n)
                             : NULL;
-    if (larger != NULL && row_exchange(pool, row, slot, larger, row_is_near(row, slot, request))) {
+    if (larger != NULL &&
+        row_exchange(pool, row, slot, larger, row_is_near(row, slot, larger, request))) {
         tide_slot_record_of(row, slot)->surplus = 0;
         row_note_live(row, slot, request->bytes);
         return slot;

@@ -103,7 +103,8 @@ static void trade_places(struct oracle *oracle, unsigned type, size_t found, siz
                      model_types[type].name);
     const struct place *next = &row->places[row->live];
     size_t lately = model_bytes(type, next->peak > next->recent ? next->peak : next->recent);
-    bool for_good = !holds(next, bytes) && lately >= bytes / 2;
+    bool near = lately >= bytes / 2 && theirs->records[row->live].bytes / 2 < bytes;
+    bool for_good = !holds(next, bytes) && near;
     oracle->exchanges++;
     if (oracle->level_count > 0 && !for_good && oracle->trade_count < ORACLE_TRADES)
         oracle->trades[oracle->trade_count++] = (struct trade){type, row->live, found};
