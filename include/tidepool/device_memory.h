@@ -36,9 +36,8 @@ TIDE_BEGIN_DECLS
  * the request fails. It is not asked for what a call can do without.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside
- * itself: its own requests fail at once. The thread's current CUDA context is the same when it
- * returns as when it was called. The pool that wants the memory refuses it (TIDE_ERROR_STATE); the
- * buffers that want it may be trimmed, not acquired from or released to. */
+ * itself: its own requests fail at once. The pool that wants the memory refuses it
+ * (TIDE_ERROR_STATE); the buffers that want it may be trimmed, not acquired from or released to. */
 typedef bool (*tide_device_full_function)(tide_device *device, size_t wanted, unsigned times,
                                           void *user);
 

@@ -48,7 +48,7 @@ static unit *modules_unit_of(const tide_device *device)
 static bool modules_ask_target(tide_device *device, tide_cuda_target *out)
 {
     int major = 0, minor = 0, version = 0, of = tide_cuda_of(device)->ordinal;
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
     bool told = tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) == TIDE_CU_SUCCESS &&

@@ -27,21 +27,7 @@ typedef struct tide_reserved {
     size_t reserved, reserved_peak, used, used_peak;
 } tide_reserved;
 
-/* What a thread had in the driver before it entered a device. */
-typedef struct tide_entered {
-    tide_device *device;       /* NULL: nothing is to be left               */
-    const tide_device *before; /* which it is in again after `leave`        */
-    bool pushed;               /* another context was current               */
-    int mode;                  /* of captures                               */
-} tide_entered;
-
 typedef struct tide_device_methods {
-    /* Each method that calls the driver sets this thread up for that; between `enter` and `leave` that is
-     * done once for all of them. May be nested. A function of the program that is called in between leaves
-     * the thread's context as it was (tidepool/device_memory.h). NULL: nothing is set up. */
-    tide_status (*enter)(tide_device *device, tide_entered *entered);
-    void (*leave)(tide_entered entered);
-
     /* `bytes` is not 0, `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there
      * is no memory. Memory of the device is ready for work that is queued on the stream from now on;
      * released memory goes after the work that is queued on the stream now. Pinned and managed memory
@@ -198,26 +184,6 @@ bool tide_host_renew(void *data, size_t bytes);
 
 /* What such memory has beyond `bytes` is given back. It is such memory still. */
 void tide_host_cut(void *data, size_t had, size_t bytes);
-
-/* A declaration: the methods called in the rest of the block enter the device once. Where that fails they
- * fail, too. */
-#define TIDE_DEVICE_ENTERED(device)                                                        \
-    __attribute__((cleanup(tide_device_leave), unused)) const tide_entered tide_entered_ = \
-        tide_device_enter(device)
-
-static inline tide_entered tide_device_enter(tide_device *device)
-{
-    tide_entered entered = {.device = NULL};
-    if (device->methods->enter != NULL)
-        (void)device->methods->enter(device, &entered);
-    return entered;
-}
-
-static inline void tide_device_leave(const tide_entered *entered)
-{
-    if (entered->device != NULL)
-        entered->device->methods->leave(*entered);
-}
 
 /* Counts one more call of this kind. */
 static inline void tide_device_count(uint64_t *counter)

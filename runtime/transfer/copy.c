@@ -69,21 +69,26 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
     return copy_check_device(pool, data, call);
 }
 
-/* The host's side, in a careful pool: an array of the pool is no memory of the host. */
-static tide_status copy_check_host(const tide_pool *pool, const void *host, const char *call)
+/* Headers of a device's pool lie on the host. */
+static bool copy_is_in_row(const tide_pool_core *core, const tide_row *row, const char *data)
+{
+    for (uint32_t i = 0; row->device == core->device && i < row->count; i++) {
+        const char *start = row->slots[i].data;
+        if (start != NULL && data >= start && data < start + row->records[i].bytes)
+            return true;
+    }
+    return false;
+}
+
+tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    for (uint32_t i = 0; core->careful && i < core->rows.used_count; i++)
-        for (uint32_t j = 0; j < core->rows.used[i]->count; j++) {
-            const char *start = core->rows.used[i]->slots[j].data;
-            const tide_slot_record *record = &core->rows.used[i]->records[j];
-            if (start != NULL && (const char *)host >= start &&
-                (const char *)host < start + record->bytes)
-                return tide_fail(TIDE_ERROR_ARGUMENT, call,
-                                 "%p, the side of the host, is in an array of pool '%s' of device "
-                                 "%s: are the two pointers in the wrong order?",
-                                 host, core->name, core->device->name);
-        }
+    for (uint32_t i = 0; core->careful && !core->device->host && i < core->rows.used_count; i++)
+        if (copy_is_in_row(core, core->rows.used[i], host))
+            return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                             "%p, the side of the host, is in an array of pool '%s' of device %s: "
+                             "are the two pointers in the wrong order?",
+                             host, core->name, core->device->name);
     return TIDE_OK;
 }
 
@@ -152,9 +157,8 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
         memmove(to, from, bytes);
         return TIDE_OK;
     }
-    TIDE_FORWARD(copy_check_host(pool, from, call));
+    TIDE_FORWARD(tide_copy_check_host(pool, from, call));
     const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
-    TIDE_DEVICE_ENTERED(pool->core->device);
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
                              ? copy_directly(pool, to, from, bytes)
@@ -173,9 +177,8 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
         memmove(to, from, bytes);
         return TIDE_OK;
     }
-    TIDE_FORWARD(copy_check_host(pool, to, call));
+    TIDE_FORWARD(tide_copy_check_host(pool, to, call));
     const tide_piece piece = {.host = to, .bytes = bytes};
-    TIDE_DEVICE_ENTERED(pool->core->device);
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_is_pinned(pool, to, bytes)
                              ? copy_directly(pool, to, from, bytes)

@@ -10,4 +10,7 @@
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes,
                             const char *call);
 
+/* Is that memory of the host? A careful pool of a device refuses an array of its own. */
+tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const char *call);
+
 #endif

@@ -56,6 +56,8 @@ static tide_status parts_check_one(const tide_pool *pool, const tide_part *part,
     if (host && part->host == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "part %zu: the host's pointer is NULL", index);
     tide_status status = tide_copy_check(pool, part->data, bytes, call);
+    if (host && status == TIDE_OK)
+        status = tide_copy_check_host(pool, part->host, call);
     return status == TIDE_OK
                ? TIDE_OK
                : tide_fail(status, call, "part %zu: %s", index, tide_failed_words(call));
@@ -235,7 +237,6 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     TIDE_FORWARD(parts_check(pool, parts, count, true, call));
     if (pool->core->device->host || count < 2)
         return parts_move_each(pool, parts, count, up);
-    TIDE_DEVICE_ENTERED(pool->core->device);
     packing pack;
     tide_mark mark;
     void *block = NULL;
@@ -273,7 +274,6 @@ tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t coun
     TIDE_FORWARD(parts_check(pool, parts, count, false, call));
     if (count == 0)
         return TIDE_OK;
-    TIDE_DEVICE_ENTERED(pool->core->device);
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_frame_result helped =
         parts_ask_help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);

@@ -192,7 +192,7 @@ static void driver_give(cuda_state *s)
 static uint64_t driver_run(void *state, uint64_t operations)
 {
     cuda_state *s = state;
-    tide_entered entered;
+    tide_cuda_entered entered;
     must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
     for (uint64_t i = 0; i < operations; i++) {
         driver_take(s);
@@ -315,7 +315,7 @@ static void name_parts(cuda_state *s)
 static uint64_t driver_fill_run(void *state, uint64_t operations)
 {
     cuda_state *s = state;
-    tide_entered entered;
+    tide_cuda_entered entered;
     must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
     for (uint64_t i = 0; i < operations; i++) {
         driver_take(s);

@@ -13,9 +13,7 @@ static const char call[] = "tide_device_open";
 
 static void cuda_close_device(tide_device *device);
 
-static const tide_device_methods methods = {.enter = tide_cuda_enter,
-                                            .leave = tide_cuda_leave,
-                                            .allocate = tide_cuda_allocate,
+static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .release = tide_cuda_release,
                                             .extend = tide_cuda_extend,
                                             .trim = tide_cuda_trim,
@@ -151,7 +149,7 @@ static tide_status cuda_make_parts(tide_device *device)
 
 static tide_status cuda_make_service(tide_device *device)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_status status = cuda_make_parts(device);
     tide_cuda_leave(entered);
@@ -235,7 +233,7 @@ static void cuda_end_parts(tide_device *device)
 static void cuda_close_device(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     const tide_status status = tide_cuda_enter(device, &entered);
     if (status != TIDE_OK && tide_device_exiting(device))

@@ -6,7 +6,7 @@
 
 void *tide_cuda_module(tide_device *device, const void *code)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_cu_module module = NULL;
     tide_assert(code != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
@@ -20,7 +20,7 @@ void *tide_cuda_module(tide_device *device, const void *code)
 
 void tide_cuda_module_drop(tide_device *device, void *module)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(module != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return;
@@ -30,7 +30,7 @@ void tide_cuda_module_drop(tide_device *device, void *module)
 
 void *tide_cuda_kernel(tide_device *device, void *module, const char *name)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_cu_function function = NULL;
     tide_assert(module != NULL && name != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
@@ -46,7 +46,7 @@ tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, si
                              size_t group, void **arguments)
 {
     tide_assert(kernel != NULL && groups > 0 && groups <= INT32_MAX && group > 0 && group <= 1024);
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result = tide_cu.cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)group,
                                                    1, 1, 0, stream, arguments, NULL);

@@ -50,11 +50,17 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     } while (0)
 
 /* Make the device's context current and the thread's capture mode relaxed, and restore both; nothing
- * where the thread has entered the device already. They include tide_cuda_begin and tide_driver_leave.
+ * in a method that another one calls. No function of the program is called in between. They include tide_cuda_begin and tide_driver_leave.
  * In any other mode much that the driver can be asked for would fail beside a capture of another
  * thread, and end that capture. TIDE_ERROR_DEVICE, and nothing to leave, while the process exits. */
-tide_status tide_cuda_enter(tide_device *device, tide_entered *entered);
-void tide_cuda_leave(tide_entered entered);
+typedef struct tide_cuda_entered {
+    const tide_device *device; /* NULL: nothing is to be left       */
+    const tide_device *before; /* of the method that called this one */
+    bool pushed;               /* another context was current       */
+    int mode;
+} tide_cuda_entered;
+tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
+void tide_cuda_leave(tide_cuda_entered entered);
 
 /* The mode alone, where there is no context yet, or none any more. */
 int tide_cuda_relax(void); /* the thread's mode before */
@@ -63,7 +69,7 @@ void tide_cuda_relax_end(int mode);
 /* tide_cuda_enter, before work is queued on a stream that the caller named. TIDE_ERROR_STATE for
  * the legacy stream while a stream is captured that is ordered with it: work there would end that
  * capture. */
-tide_status tide_cuda_enter_for(tide_device *device, void *stream, tide_entered *entered);
+tide_status tide_cuda_enter_for(tide_device *device, void *stream, tide_cuda_entered *entered);
 
 static inline tide_cuda *tide_cuda_of(const tide_device *device)
 {

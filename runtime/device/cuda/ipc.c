@@ -18,7 +18,7 @@ static tide_cu_address ipc_address(const void *data)
 tide_status tide_cuda_ipc_export(tide_device *device, void *data, unsigned char handle[64])
 {
     tide_cu_ipc_handle got;
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(data != NULL && device->exports);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuIpcGetMemHandle(&got, ipc_address(data));
@@ -33,7 +33,7 @@ void *tide_cuda_ipc_open(tide_device *device, const unsigned char handle[64])
 {
     tide_cu_ipc_handle of;
     tide_cu_address got = 0;
-    tide_entered entered;
+    tide_cuda_entered entered;
     memcpy(of.bytes, handle, sizeof of.bytes);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
@@ -47,7 +47,7 @@ void *tide_cuda_ipc_open(tide_device *device, const unsigned char handle[64])
 
 tide_status tide_cuda_ipc_close(tide_device *device, void *data)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(data != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuIpcCloseMemHandle(ipc_address(data));

@@ -177,11 +177,11 @@ void tide_cuda_relax_end(int mode)
 
 static _Thread_local const tide_device *cuda_inside; /* which this thread has entered */
 
-tide_status tide_cuda_enter(tide_device *device, tide_entered *entered)
+tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 {
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
     tide_assert(__atomic_load_n(&cuda_loaded, __ATOMIC_RELAXED));
-    *entered = (tide_entered){.before = cuda_inside};
+    *entered = (tide_cuda_entered){.before = cuda_inside};
     if (cuda_inside == device)
         return TIDE_OK;
     if (TIDE_UNLIKELY(!tide_cuda_begin())) {
@@ -203,7 +203,7 @@ tide_status tide_cuda_enter(tide_device *device, tide_entered *entered)
     return tide_cuda_fail(device, "cuCtxPushCurrent", result);
 }
 
-void tide_cuda_leave(tide_entered entered)
+void tide_cuda_leave(tide_cuda_entered entered)
 {
     tide_cu_context popped = NULL;
     if (entered.device == NULL)
@@ -224,7 +224,7 @@ static bool cuda_is_usable(void *stream)
            tide_cu.cuStreamIsCapturing(stream, &state) != TIDE_CU_CAPTURE_IMPLICIT;
 }
 
-tide_status tide_cuda_enter_for(tide_device *device, void *stream, tide_entered *entered)
+tide_status tide_cuda_enter_for(tide_device *device, void *stream, tide_cuda_entered *entered)
 {
     TIDE_FORWARD(tide_cuda_enter(device, entered));
     if (cuda_is_usable(stream))

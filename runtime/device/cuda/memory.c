@@ -104,7 +104,7 @@ static tide_status cuda_allocate_device(tide_device *device, void *stream, size_
 tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                size_t align, void **data)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     tide_assert(memory != TIDE_MEMORY_IPC || device->exports);
@@ -226,7 +226,7 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
         return TIDE_OK;
     tide_assert(data != NULL);
     pattern of = cuda_analyse_pattern(bytes, pattern_bytes, cuda_address(data));
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result;
     if (of.units == 1)
@@ -247,7 +247,7 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
     if (bytes == 0)
         return TIDE_OK;
     tide_assert(to != NULL && from != NULL);
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result =
         tide_cu.cuMemcpyAsync(cuda_address(to), cuda_address(from), bytes, stream);
@@ -267,7 +267,7 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
     int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_RANGE_START,
                    TIDE_CU_POINTER_RANGE_BYTES};
     void *answers[] = {&type, &start, &range};
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(host != NULL && bytes > 0);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
@@ -284,7 +284,7 @@ bool tide_cuda_elsewhere(tide_device *device, const void *data)
     int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_IS_MANAGED,
                    TIDE_CU_POINTER_DEVICE_ORDINAL};
     void *answers[] = {&type, &managed, &ordinal};
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
     tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));

@@ -361,7 +361,7 @@ tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes)
 {
     const tide_cuda *cuda = tide_cuda_of(device);
     unit *first = pages_block_of(cuda->pages, data);
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (first == NULL)
         return TIDE_ERROR_MEMORY;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));

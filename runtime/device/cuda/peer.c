@@ -20,7 +20,7 @@ static tide_status peer_follow(tide_device *before, void *stream_before, tide_de
 static tide_status peer_copy(tide_device *device, void *stream, void *to, tide_device *other,
                              const void *from, size_t bytes)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result = tide_cu.cuMemcpyPeerAsync(
         (tide_cu_address)(uintptr_t)to, tide_cuda_of(device)->context,
@@ -58,7 +58,7 @@ static tide_cu_result peer_set_access(tide_device *device, tide_device *other, b
 tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
 {
     int can = 0;
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_of(other)->pool == NULL || tide_cuda_of(other)->pages != NULL)
         return tide_fail(TIDE_ERROR_DEVICE, other->name,
                          "its memory is not all of a memory pool, and cannot be opened to others");

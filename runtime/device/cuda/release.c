@@ -28,7 +28,7 @@ static void release_go(tide_device *device, tide_deferred *deferred)
     release_later *later = (release_later *)(void *)deferred;
     const tide_cuda *cuda = tide_cuda_of(device);
     const tide_cu_address data = (tide_cu_address)(uintptr_t)later->data;
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) == TIDE_OK) {
         if (cuda->pool == NULL)
             release_plain(device, later->data);
@@ -80,7 +80,7 @@ static void release_pinned(tide_device *device, void *data)
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
 {
     (void)bytes;
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(data != NULL);
     tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
@@ -100,7 +100,7 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
 tide_status tide_cuda_trim(tide_device *device, size_t keep)
 {
     tide_cu_pool pool = tide_cuda_of(device)->pool;
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_status status = tide_cuda_pages_trim(device, keep);
     keep = tide_cuda_of(device)->pages != NULL ? 0 : keep; /* the pool has what is small */
@@ -114,7 +114,7 @@ tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out)
     tide_cu_pool pool = tide_cuda_of(device)->pool;
     uint64_t values[TIDE_CU_POOL_USED_PEAK - TIDE_CU_POOL_RESERVED + 1] = {0};
     tide_cu_result result = TIDE_CU_SUCCESS;
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     for (int i = 0; pool != NULL && result == TIDE_CU_SUCCESS && i < 4; i++)
         result = tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED + i, &values[i]);

@@ -112,7 +112,7 @@ static tide_status cuda_order_streams(tide_device *device, void *before, void *a
 
 tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     void *legacy = (uintptr_t)before <= TIDE_CU_STREAM_LEGACY ? before : after;
     TIDE_FORWARD(tide_cuda_enter_for(device, legacy, &entered));
     tide_status status = cuda_order_streams(device, before, after);
@@ -122,7 +122,7 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 
 tide_status tide_cuda_order_both(tide_device *device, void *one, void *other)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     void *legacy = (uintptr_t)one <= TIDE_CU_STREAM_LEGACY ? one : other;
     TIDE_FORWARD(tide_cuda_enter_for(device, legacy, &entered));
     tide_status first = cuda_order_streams(device, one, other);
@@ -136,7 +136,7 @@ tide_status tide_cuda_order_both(tide_device *device, void *one, void *other)
 /* A wait for a stream that is being captured would end the capture. */
 tide_status tide_cuda_wait(tide_device *device, void *stream)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
                          stream);
@@ -150,7 +150,7 @@ tide_status tide_cuda_wait(tide_device *device, void *stream)
 
 tide_status tide_cuda_wait_all(tide_device *device)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuCtxSynchronize();
     tide_cuda_leave(entered);
@@ -163,7 +163,7 @@ tide_status tide_cuda_wait_all(tide_device *device)
 void *tide_cuda_mark_record(tide_device *device, void *stream)
 {
     tide_cuda_mark *mark = NULL;
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_enter_for(device, stream, &entered) != TIDE_OK)
         return NULL;
     (void)cuda_record_mark(device, stream, &mark);
@@ -191,7 +191,7 @@ static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
 
 bool tide_cuda_mark_done(tide_device *device, void *mark)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(mark != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return tide_device_lost(device);
@@ -204,7 +204,7 @@ bool tide_cuda_mark_done(tide_device *device, void *mark)
  * end. It is a failure like any other. */
 tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
@@ -216,7 +216,7 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
 
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result = tide_cu.cuStreamWaitEvent(stream, ((tide_cuda_mark *)mark)->event, 0);
@@ -246,7 +246,7 @@ static bool cuda_asks_own(void *stream, int *state)
 bool tide_cuda_capturing(tide_device *device, void *stream)
 {
     int state = TIDE_CU_CAPTURE_NONE;
-    tide_entered entered;
+    tide_cuda_entered entered;
     if ((uintptr_t)stream > TIDE_CU_STREAM_PER_THREAD && !tide_device_lost(device) &&
         cuda_asks_own(stream, &state))
         return state != TIDE_CU_CAPTURE_NONE;
@@ -293,7 +293,7 @@ static uint64_t cuda_number_stream(tide_device *device, void *stream)
 
 uint64_t tide_cuda_stream_check(tide_device *device, void *stream)
 {
-    tide_entered entered;
+    tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return 0;
     uint64_t found = tide_cuda_capturing(device, stream) ? TIDE_STREAM_UNASKED

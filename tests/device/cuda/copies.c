@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies and frames on the fake driver: work is as late as it may be, so a staged chunk that is
  * written while a copy still reads it shows. */
+#include <tidepool/array.h>
 #include <tidepool/device.h>
 #include <tidepool/tune.h>
 
@@ -186,6 +187,14 @@ static void a_checked_pool_tells_pointers_in_the_wrong_order(void **unused)
         expect_status(tide_download(b.pool, array, words, sizeof words), TIDE_ERROR_ARGUMENT);
         expect_said("tide_download: ");
         expect_ok(tide_upload(b.pool, array, words, sizeof words));
+        const tide_part parts[] = {{array, words, TIDE_U32, 8}, {array + 8, array, TIDE_U32, 8}};
+        expect_status(tide_download_frame(b.pool, parts, 2), TIDE_ERROR_ARGUMENT);
+        expect_said("part 1: ");
+        const int64_t shape[] = {4, 4}, flat[] = {16};
+        tide_array *square = tide_array_acquire(b.pool, TIDE_F64, 2, shape);
+        const tide_array *header = tide_array_reshape(b.pool, square, 1, flat); /* of the host */
+        assert_non_null(header);
+        expect_ok(tide_upload(b.pool, array, header, sizeof *header));
     }
     bench_end(&b);
 }

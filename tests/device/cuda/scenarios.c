@@ -64,84 +64,26 @@ static void a_pool_used_while_another_device_is_current_switches_and_switches_ba
     bench_end(&b);
 }
 
-/* ---- how often a call enters the context ------------------------------------------------------- */
-
-enum { WORDS = 64 };
-
-static uint32_t words[WORDS];
-
-static void fill_it(tide_pool *pool, uint32_t *x)
-{
-    const uint32_t one = 1;
-    const tide_part part = {x, (void *)(uintptr_t)&one, TIDE_U32, WORDS};
-    expect_ok(tide_fill_frame(pool, &part, 1));
-}
-
-static void upload_it(tide_pool *pool, uint32_t *x)
-{
-    expect_ok(tide_upload(pool, x, words, sizeof words));
-}
-
-static void download_it(tide_pool *pool, uint32_t *x)
-{
-    expect_ok(tide_download(pool, words, x, sizeof words));
-}
-
-static void upload_frame_of_it(tide_pool *pool, uint32_t *x)
-{
-    const tide_part parts[] = {{x, words, TIDE_U32, 16}, {x + 16, words + 16, TIDE_U32, 16}};
-    expect_ok(tide_upload_frame(pool, parts, 2));
-}
-
-static void download_frame_of_it(tide_pool *pool, uint32_t *x)
-{
-    const tide_part parts[] = {{x, words, TIDE_U32, 16}, {x + 16, words + 16, TIDE_U32, 16}};
-    expect_ok(tide_download_frame(pool, parts, 2));
-}
-
-static void acquire_beside_it(tide_pool *pool, uint32_t *x)
-{
-    (void)x;
-    const void *y = tide_acquire(pool, double, WORDS);
-    assert_non_null(y);
-}
-
-static void acquire_it_no_more(tide_pool *pool, uint32_t *x)
-{
-    (void)x;
-    (void)tide_pool_trim(pool, TIDE_F64);
-}
-
-/* Another device is current, so each entering switches; the stream is the program's or the legacy one. */
-static void a_call_enters_the_context_once(void **state)
+/* A method that calls another enters the context for both: another device is current, so to enter is to switch. */
+static void a_method_enters_the_context_once(void **state)
 {
     (void)state;
-    static void (*const calls[])(tide_pool * pool, uint32_t * x) = {
-        fill_it,           upload_it,         download_it, upload_frame_of_it, download_frame_of_it,
-        acquire_beside_it, acquire_it_no_more};
-    for (int legacy = 0; legacy < 2; legacy++) {
-        bench b = bench_start(66);
-        tide_pool *pool = tide_pool_create(
-            &(tide_pool_options){.device = b.device, .stream = legacy != 0 ? NULL : b.stream});
+    bench b = bench_start(66);
+    void *const streams[] = {b.stream, NULL};
+    for (int i = 0; i < 2; i++) {
+        void *data = NULL;
         fake_use_device(1);
-        (void)tide_checkpoint(pool);
-        uint32_t *x = tide_acquire(pool, uint32_t, WORDS);
-        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-            for (int again = 0; again < 2; again++) {
-                const tide_mark mark = tide_checkpoint(pool);
-                fake_count_anew();
-                calls[i](pool, x);
-                if (again != 0 && fake_calls("cuCtxPushCurrent") > 1)
-                    fail_msg("call %zu: %u, %u in all", i, fake_calls("cuCtxPushCurrent"),
-                             fake_calls(NULL));
-                assert_int_equal(fake_current_device(), 1);
-                expect_ok(tide_rewind(pool, mark));
-            }
-        fake_use_device(-1);
-        expect_ok(tide_pool_reset(pool));
-        expect_ok(tide_pool_destroy(pool));
-        bench_end(&b);
+        fake_count_anew();
+        expect_ok(
+            b.device->methods->allocate(b.device, streams[i], TIDE_MEMORY_DEVICE, 64, 64, &data));
+        assert_int_equal(fake_calls("cuCtxPushCurrent"), 1);
+        b.device->methods->release(b.device, streams[i], TIDE_MEMORY_DEVICE, data, 64);
+        assert_int_equal(fake_calls("cuEventRecord"), 1);
+        assert_int_equal(fake_calls("cuCtxPushCurrent"), 2);
+        assert_int_equal(fake_current_device(), 1);
     }
+    fake_use_device(-1);
+    bench_end(&b);
 }
 
 /* A checked pool asks. */
@@ -556,7 +498,7 @@ static void a_careful_pool_poisons_on_its_stream(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call),
     cmocka_unit_test(a_pool_used_while_another_device_is_current_switches_and_switches_back),
-    cmocka_unit_test(a_call_enters_the_context_once),
+    cmocka_unit_test(a_method_enters_the_context_once),
     cmocka_unit_test(a_stream_of_another_device_is_refused),
     cmocka_unit_test(rewind_with_a_declared_second_stream_costs_one_event),
     cmocka_unit_test(streams_that_did_nothing_cost_no_event),

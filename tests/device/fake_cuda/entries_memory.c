@@ -160,20 +160,22 @@ PAGES(cuMemSetAccess,
       pages_set_access(at, bytes, access, count))
 
 /* Memory that the driver does not know has no type, and nothing else. */
+enum { NO_DEVICE = -2 }; /* CUDA's CU_DEVICE_INVALID */
+
 ENTRY(cuPointerGetAttributes, unsigned count, int *asked, void **values, tide_cu_address address)
 {
     START_CURRENT(cuPointerGetAttributes);
     uint64_t start = 0;
     bool pinned = false, managed = false;
     size_t bytes = memory_bytes_at(address, &start, &pinned, &managed);
-    const context *owner = memory_owner(address); /* of memory without a pool nobody knows */
+    const context *owner = memory_owner(address);
     for (unsigned i = 0; i < count; i++) {
         if (asked[i] == TIDE_CU_POINTER_MEMORY_TYPE)
             *(unsigned *)values[i] = bytes == 0 ? 0 : pinned ? TIDE_CU_MEMORY_HOST : 2;
         else if (asked[i] == TIDE_CU_POINTER_IS_MANAGED)
             *(int *)values[i] = managed;
         else if (asked[i] == TIDE_CU_POINTER_DEVICE_ORDINAL)
-            *(int *)values[i] = (int)(owner != NULL ? owner : control_current())->device;
+            *(int *)values[i] = owner != NULL ? (int)owner->device : NO_DEVICE;
         else if (asked[i] == TIDE_CU_POINTER_RANGE_START)
             *(tide_cu_address *)values[i] = start;
         else if (asked[i] == TIDE_CU_POINTER_RANGE_BYTES)

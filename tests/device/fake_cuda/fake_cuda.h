@@ -26,7 +26,8 @@ void fake_reset(unsigned devices, uint32_t seed);
 
 /* ---- what is asked of it ------------------------------------------------------------------- */
 
-/* The `nth` call of this entry point from now on (1: the next) fails so, once or from there on. */
+/* The `nth` call of this entry point from now on (1: the next) fails so, once or from there on. A failed launch
+ * (719) loses the device, too. */
 void fake_fail(const char *entry, unsigned nth, int result, bool for_ever);
 unsigned fake_failures(void); /* that have happened since */
 
