@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_captures: what the library's calls do to a program's capture, on the machine's driver or the fake one. Each call is
  * made beside a capture that the library was not told of, in each mode; by the thread that captures and by
- * another; with the capture on the stream of the call's pool and on another. A line of JSON for each call and mode:
- * the call's status in each of the four ways, and "ended" where the capture did not survive.
+ * another; with the capture on the stream of the call's pool, on another, and on a blocking one beside a pool on the
+ * legacy stream. A line of JSON for each call and mode: the call's status in each of these ways, and "ended" where the capture did not survive.
  * 1: a capture ended, which the library's headers do not allow; 77: no device. */
 #include <pthread.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ enum { BYTES = 1 << 16, LARGER = 4 << 20, OF_DEVICE = 2, UNKNOWN = -1 };
 
 static beside_driver driver;
 static tide_cu_context context;
-static tide_cu_stream captured, apart, third;
+static tide_cu_stream captured, blocking, apart, third;
 static tide_cu_address bytes; /* what the captured work writes */
 
 /* What a call finds. The pool, its live array and the live buffer are on `stream`, which has worked. */
@@ -37,7 +37,7 @@ typedef struct scene {
     bool elsewhere;     /* on a thread of its own */
     pthread_barrier_t turn;
     tide_device *device;
-    tide_cu_stream stream;
+    tide_cu_stream stream, captured;
     tide_pool *pool, *second; /* the second is on the third stream */
     tide_buffers *buffers;
     tide_buffer held, made; /* made: by the call */
@@ -342,16 +342,16 @@ static size_t count_calls(void)
 
 static void begin_capture(scene *s)
 {
-    must(driver.cuStreamBeginCapture(captured, s->mode) == 0, "cuStreamBeginCapture");
-    must(driver.cu.cuMemsetD8Async(bytes, 1, BYTES, captured) == 0, "cuMemsetD8Async");
+    must(driver.cuStreamBeginCapture(s->captured, s->mode) == 0, "cuStreamBeginCapture");
+    must(driver.cu.cuMemsetD8Async(bytes, 1, BYTES, s->captured) == 0, "cuMemsetD8Async");
 }
 
 static void end_capture(scene *s)
 {
     beside_graph graph = NULL;
     beside_exec exec = NULL;
-    s->whole = driver.cu.cuMemsetD8Async(bytes, 2, BYTES, captured) == 0;
-    s->whole = driver.cuStreamEndCapture(captured, &graph) == 0 && s->whole;
+    s->whole = driver.cu.cuMemsetD8Async(bytes, 2, BYTES, s->captured) == 0;
+    s->whole = driver.cuStreamEndCapture(s->captured, &graph) == 0 && s->whole;
     s->whole = s->whole && driver.cuGraphInstantiateWithFlags(&exec, graph, 0) == 0;
     if (exec != NULL)
         must(driver.cuGraphExecDestroy(exec) == 0, "cuGraphExecDestroy");
@@ -403,12 +403,15 @@ static const char documented[] = ", after a release";
 static unsigned try_call(size_t call, int mode)
 {
     static const char *const modes[] = {"global", "thread_local", "relaxed"};
-    static const char *const ways[] = {"its stream", "another stream", "its stream, another thread",
-                                       "another stream and thread"};
+    static const char *const names[] = {"its stream", "another stream",
+                                        "its stream, another thread", "another stream and thread",
+                                        "a blocking one, its the legacy"};
+    const tide_cu_stream streams[] = {captured, apart, captured, apart, NULL};
     unsigned lost = 0;
-    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
-        scene s = {.call = call, .mode = mode, .elsewhere = way >= 2};
-        s.stream = way % 2 == 0 ? captured : apart;
+    for (size_t way = 0; way < sizeof names / sizeof *names; way++) {
+        scene s = {.call = call, .mode = mode, .stream = streams[way]};
+        s.captured = s.stream != NULL ? captured : blocking;
+        s.elsewhere = way == 2 || way == 3;
         if (s.elsewhere)
             run_elsewhere(&s);
         else
@@ -416,7 +419,7 @@ static unsigned try_call(size_t call, int mode)
         must(driver.cu.cuCtxSynchronize() == 0, "cuCtxSynchronize");
         if (way == 0)
             printf("{\"call\":\"%s\",\"mode\":\"%s\"", s.name, modes[mode]);
-        printf(",\"%s\":\"%s%s\"", ways[way], tide_status_name((tide_status)s.said),
+        printf(",\"%s\":\"%s%s\"", names[way], tide_status_name((tide_status)s.said),
                s.whole ? "" : ", ended");
         lost += !s.whole && strstr(s.name, documented) == NULL;
     }
@@ -435,6 +438,7 @@ int main(void)
     must(tide_device_close(device) == TIDE_OK, "tide_device_close");
     for (tide_cu_stream **one = (tide_cu_stream *[]){&captured, &apart, &third, NULL}; *one; one++)
         must(driver.cu.cuStreamCreate(*one, TIDE_CU_STREAM_NON_BLOCKING) == 0, "cuStreamCreate");
+    must(driver.cu.cuStreamCreate(&blocking, 0) == 0, "cuStreamCreate");
     must(driver.cu.cuMemAlloc(&bytes, BYTES) == 0, "cuMemAlloc");
     odd = tide_type_register("odd", 3, 1);
     unsigned lost = 0;

@@ -46,25 +46,6 @@ static void the_legacy_stream_is_refused_while_it_would_end_a_capture(void **sta
     bench_end(&own);
 }
 
-/* The shared instance has the legacy stream for its own. */
-static void shared_buffers_are_trimmed_beside_a_capture(void **state)
-{
-    (void)state;
-    bench own = bench_start(3);
-    void *captured = fake_stream_create_blocking(0);
-    tide_buffers *shared = tide_buffers_shared(own.device, TIDE_BUFFER_DEVICE);
-    tide_buffer one = tide_buffer_acquire_on(shared, BYTES, 0, own.stream);
-    put(own.stream, tide_buffer_pointer(shared, one), BYTES, 1);
-    expect_ok(tide_buffer_release_on(shared, one, own.stream));
-    fake_capture_begin(captured);
-    assert_int_equal(tide_buffers_trim(shared, 0).slots, 1);
-    expect_ok(tide_buffers_destroy(shared));
-    expect_order();
-    expect_capture_whole(captured);
-    fake_stream_destroy(captured);
-    bench_end(&own);
-}
-
 /* What was acquired already is not lost when it cannot be filled. */
 static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
 {
@@ -321,7 +302,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_legacy_stream_is_refused_while_it_would_end_a_capture),
-        cmocka_unit_test(shared_buffers_are_trimmed_beside_a_capture),
         cmocka_unit_test(a_capture_takes_what_it_used_and_no_more),
         cmocka_unit_test(a_zeroed_buffer_that_is_refused_is_not_lost),
         cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),
