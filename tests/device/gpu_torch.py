@@ -3,8 +3,8 @@
 library). Graphs in each capture mode, make_graphed_callables, torch.compile, a MemPool, a pair's time and what training
 programs take, beside PyTorch's own allocator, its segments fixed and expandable: a line each, "ok" or the reason.
 Each case is a process of its own, for the allocator is chosen before the first tensor.
-Exits 0 if all cases passed, 77 without PyTorch, a GPU or the time for all, else 1. What fails with PyTorch's own allocator is said and no
-more, and so is a torch.compile that has no Triton."""
+Exits 0 if all cases passed, 77 without PyTorch, a GPU or the time for all, else 1. What fails with PyTorch's own
+allocator is said and no more, and so is a torch.compile that has no Triton."""
 import ctypes
 import importlib.util
 import json
