@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_storm SECONDS STEPS [sound | paged | planted | possible]: threads use pools, declared streams, buffers of several kinds, fills,
- * graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is written and
- * read. Half of it is written and all is checked by kernels, with others that spin in between; where there is no NVRTC
- * the driver's fills and copies do it, which is said. It ends after so many seconds, or steps of a thread if that is earlier. 1: a wrong byte, or
- * TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no device.
+/* gpu_storm SECONDS STEPS [sound | paged | planted | possible]: threads use pools, declared streams, buffers of several
+ * kinds, fills, graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is
+ * written and read. Half of it is written and all is checked by kernels, with others that spin in between; where there
+ * is no NVRTC the driver's fills and copies do it, which is said. It ends after so many seconds, or steps of a thread
+ * if that is earlier. 1: a wrong byte, or TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no device.
  * `sound` and `paged` are names of its tests. `planted` has declared streams alone, and leaves the declarations out:
- * 1 if that is not found. `possible` asks for nothing that the driver refuses, which compute-sanitizer reports. The fake driver remembers 4096 pieces of work: 100 steps are enough there. */
+ * 1 if that is not found. `possible` asks for nothing that the driver refuses, which compute-sanitizer reports. The
+ * fake driver remembers 4096 pieces of work: 100 steps are enough there. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
