@@ -146,46 +146,42 @@ static tide_status copy_directly(const tide_pool *pool, void *to, const void *fr
 
 /* ---- the three copies ------------------------------------------------------------------------ */
 
-tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes)
+/* Between the host and the device: `up`, or down, after which the host has waited. */
+static tide_status copy_across(tide_pool *pool, void *to, const void *from, size_t bytes, bool up,
+                               const char *call)
 {
-    const char *call = "tide_upload";
+    const void *host = up ? from : to;
     TIDE_FORWARD(copy_admit(pool, to, from, bytes, call));
     if (bytes == 0)
         return TIDE_OK;
-    TIDE_FORWARD(tide_copy_check(pool, to, bytes, call));
+    TIDE_FORWARD(tide_copy_check(pool, up ? to : from, bytes, call));
     if (pool->core->device->host) {
         memmove(to, from, bytes);
         return TIDE_OK;
     }
-    TIDE_FORWARD(tide_copy_check_host(pool, from, call));
-    const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
+    TIDE_FORWARD(tide_copy_check_host(pool, host, call));
+    const tide_piece piece = {.host = (char *)(uintptr_t)host, .bytes = bytes};
     TIDE_FORWARD(tide_streams_gather(pool, call));
-    tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
-                             ? copy_directly(pool, to, from, bytes)
-                             : tide_ring_write(pool, to, bytes, &piece, 1, call);
+    tide_status status;
+    if ((!up || copy_exceeds_ring(bytes)) && copy_is_pinned(pool, host, bytes))
+        status = copy_directly(pool, to, from, bytes);
+    else if (up)
+        status = tide_ring_write(pool, to, bytes, &piece, 1, call);
+    else
+        status = tide_ring_read(pool, from, bytes, &piece, 1, call);
+    if (!up && status == TIDE_OK)
+        return TIDE_OK;
     return tide_streams_finish(pool, copy_say(status, call), call);
+}
+
+tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes)
+{
+    return copy_across(pool, to, from, bytes, true, "tide_upload");
 }
 
 tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes)
 {
-    const char *call = "tide_download";
-    TIDE_FORWARD(copy_admit(pool, to, from, bytes, call));
-    if (bytes == 0)
-        return TIDE_OK;
-    TIDE_FORWARD(tide_copy_check(pool, from, bytes, call));
-    if (pool->core->device->host) {
-        memmove(to, from, bytes);
-        return TIDE_OK;
-    }
-    TIDE_FORWARD(tide_copy_check_host(pool, to, call));
-    const tide_piece piece = {.host = to, .bytes = bytes};
-    TIDE_FORWARD(tide_streams_gather(pool, call));
-    tide_status status = copy_is_pinned(pool, to, bytes)
-                             ? copy_directly(pool, to, from, bytes)
-                             : tide_ring_read(pool, from, bytes, &piece, 1, call);
-    if (status == TIDE_OK)
-        return TIDE_OK; /* the host has waited */
-    return tide_streams_finish(pool, copy_say(status, call), call);
+    return copy_across(pool, to, from, bytes, false, "tide_download");
 }
 
 /* A device copies the bytes of one copy in any order, so the two sides must not overlap. */

@@ -210,17 +210,6 @@ void step_acquire(const step *s)
         c->array = array;
 }
 
-static void written(claim *c, uint8_t value)
-{
-    if (c->in_capture) {
-        c->in_graph = true;
-        c->graph_value = value;
-    } else {
-        c->written = true;
-        c->value = value;
-    }
-}
-
 static bool is_array(const claim *c)
 {
     return (c->holders & BY_ARRAY) != 0;
@@ -254,7 +243,7 @@ static void fill_frame(const step *s)
     const tide_part part = {c->data, &value, TIDE_U8, c->bytes};
     if (!passed(p, tide_fill_frame(p->pool, &part, 1)))
         return;
-    written(c, value);
+    world_written(c, value);
     used_by_library(c, p);
 }
 
@@ -275,7 +264,7 @@ void step_fill(const step *s)
     }
     claim *c = claim_array(p, data, n * 4);
     if (c != NULL)
-        written(c, 0);
+        world_written(c, 0);
 }
 
 void step_copy(const step *s)
@@ -292,7 +281,7 @@ void step_copy(const step *s)
         return;
     used_by_library(from, p);
     used_by_library(to, p);
-    written(to, to->in_capture ? from->graph_value : from->value);
+    world_written(to, to->in_capture ? from->graph_value : from->value);
     to->bytes = bytes; /* of the rest nothing is said any more */
 }
 
@@ -314,7 +303,7 @@ void step_transfer(const step *s)
         return;
     used_by_library(c, p);
     if (up)
-        written(c, value);
+        world_written(c, value);
     else if (host[0] != c->value || memcmp(host, host + 1, c->bytes - 1) != 0)
         world_wrong("a download brought %u and not %u", host[0], c->value);
     memset(host, 0xEE, c->bytes); /* an upload has what it needs */

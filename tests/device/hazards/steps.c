@@ -39,13 +39,7 @@ static void write_on(claim *c, int on)
 {
     uint8_t value = ++w.value;
     launch(on, c, true, value);
-    if (c->in_capture) {
-        c->in_graph = true;
-        c->graph_value = value;
-    } else {
-        c->written = true;
-        c->value = value;
-    }
+    world_written(c, value);
 }
 
 void step_use(const step *s)

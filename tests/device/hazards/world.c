@@ -213,6 +213,17 @@ void world_let_go(claim *c, unsigned holder)
     }
 }
 
+void world_written(claim *c, uint8_t value)
+{
+    if (c->in_capture) {
+        c->in_graph = true;
+        c->graph_value = value;
+    } else {
+        c->written = true;
+        c->value = value;
+    }
+}
+
 /* The one of them that the number means. */
 claim *world_pick(uint8_t a, bool (*suits)(const claim *c))
 {

@@ -97,6 +97,7 @@ group *world_group(int stream);     /* in whose capture it is, or NULL */
 claim *world_claim(unsigned holder, int of_pool, void *data, size_t bytes, int stream);
 void world_let_go(claim *c, unsigned holder);
 claim *world_pick(uint8_t a, bool (*suits)(const claim *c));
+void world_written(claim *c, uint8_t value); /* by work, or by its graph when that is launched */
 int *world_last(claim *c);
 unsigned *world_told(claim *c);
 
