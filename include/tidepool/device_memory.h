@@ -14,10 +14,11 @@
  *   3. what is on its way back: the host waits for the work that uses it
  *   4. the program's function is asked, below
  *
- * By a limit no more goes than is missing; a driver that refuses twice gets all of it. Left alone are
- * pools of other threads, whatever they keep free; pools that a capture has begun on; and, in 2, pools
- * with a check level, a hook or buffers of their own. (A pool with buffers of its own gives up its free
- * slots last.) The message of a refusal says how much pools and buffers hold, and which pool most.
+ * By a limit no more goes than is missing; a driver that refuses twice gets all of it. Nothing goes, and
+ * nobody is asked, where the request is for more than the whole device. Left alone are pools of other
+ * threads, whatever they keep free; pools that a capture has begun on; and, in 2, pools with a check
+ * level, a hook or buffers of their own, and all pools where pinned or managed memory is wanted. The
+ * message of a refusal says how much pools and buffers hold, and which pool most.
  *
  * Any thread, all functions, and for a device that is open: else TIDE_ERROR_DEVICE.
  * TIDE_ERROR_ARGUMENT for NULLs. */
@@ -30,10 +31,11 @@
 TIDE_BEGIN_DECLS
 
 /* Called when `wanted` bytes of the device, or of pinned or managed memory for its work, are not to
- * be had, by the driver or the limit, even after all that stands above. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its thread,
- * tide_device_memory_trim, memory of its own) and returns true if the library is to try again,
- * false if the request fails. `times`: how often it was called for this request before; after 16
- * the request fails. It is not asked for what a call can do without.
+ * be had, by the driver or the limit, even after all that stands above. It may give memory back
+ * (tide_buffers_trim, tide_pool_trim of another pool of its thread, tide_device_memory_trim, memory of
+ * its own) and returns true if the library is to try again, false if the request fails. `times`: how
+ * often it was called for this request before; after 16 the request fails. It is not asked for what a
+ * call can do without.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside
  * itself: its own requests fail at once. The pool that wants the memory refuses it

@@ -138,7 +138,7 @@ static void round_request_memory(void)
     uint32_t requests = round_memory_wanted();
     if (tide_group_is_tight(1)) {
         requests |= TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED;
-        (void)tide_press(&tide_device_host, SIZE_MAX);
+        (void)tide_press(&tide_device_host, TIDE_MEMORY_DEVICE, SIZE_MAX);
     }
     round_request_of_all(requests);
 }
@@ -164,7 +164,7 @@ static void round_request_memory_after(uint64_t rounds)
     due &= round_memory_wanted();
     if (tide_group_is_tight(rounds)) {
         due |= TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED;
-        (void)tide_pools_press(&tide_device_host, SIZE_MAX);
+        (void)tide_pools_press(&tide_device_host, TIDE_MEMORY_DEVICE, SIZE_MAX);
         tide_buffers_trim_quietly();
     }
     if (due != 0)

@@ -9,6 +9,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/ring.h"
+#include "runtime/device/budget.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gate.h"
 
@@ -128,11 +129,11 @@ static tide_graph_pool *graph_take_unused(tide_adaptor *of, size_t *bytes)
 
 /* Ends the pools that were released and have nothing live, after one wait for the device, in which
  * they are in no list. What cannot be ended goes back, for the next time. */
-static size_t graph_press(tide_device *device, size_t wanted)
+static size_t graph_press(tide_device *device, int memory, size_t wanted)
 {
     tide_failure why;
     size_t bytes = 0;
-    tide_adaptor *of = tide_adaptor_on(device);
+    tide_adaptor *of = tide_budget_is_own(device, memory) ? tide_adaptor_on(device) : NULL;
     tide_graph_pool *unused = of != NULL ? graph_take_unused(of, &bytes) : NULL;
     (void)wanted;
     if (unused == NULL)
@@ -259,7 +260,7 @@ void tide_torch_pool_release(int device, tide_torch_pool id)
         pool->uses--;
     tide_lock_let_go(&graph_lock);
     if (pool != NULL && tide_device_lost(of->device)) /* nobody will be short of it */
-        (void)graph_press(of->device, SIZE_MAX);
+        (void)graph_press(of->device, TIDE_MEMORY_DEVICE, SIZE_MAX);
 }
 
 /* The first, or the next behind one, had; NULL: there is none. Behind one that has ended meanwhile all

@@ -30,10 +30,11 @@ typedef struct tide_ring {
      * misses have come to its `alarm`. Nothing locked; quick. */
     void (*missed)(const tide_scope *scope);
     /* Memory of the device is short: gives back so many bytes of what is kept free, or all there is where
-     * that is less. Nothing is locked, and what wants the memory is shut. Returns how many. */
-    size_t (*press)(tide_device *device, size_t bytes);
+     * that is less; `memory`: which kind is short (TIDE_MEMORY_…). Nothing is locked, and what wants the
+     * memory is shut. Returns how many. */
+    size_t (*press)(tide_device *device, int memory, size_t bytes);
     /* The same where the program trims the device's memory, of what it cannot trim itself. */
-    size_t (*trim)(tide_device *device, size_t bytes);
+    size_t (*trim)(tide_device *device, int memory, size_t bytes);
     /* Writes what is held of the device's memory, for a message: "pools hold 5 bytes"; or nothing. */
     void (*tell)(const tide_device *device, char *text, size_t room);
     /* A pool is emptied, or destroyed with everything in it rewound: what rooms above keep in it ends. */

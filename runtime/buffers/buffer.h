@@ -18,6 +18,10 @@ tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *w
 
 /* ---- release ---- */
 
+/* tide_buffer_acquire_on. `calm`: it fails where somebody would have to give memory up for it. */
+tide_buffer tide_buffer_acquire_calmly(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                       void *stream, bool calm);
+
 /* A release on the stream, for whoever holds the buffer and ends: where it is refused, since the
  * device does not tell the stream's number or the process exits, nothing is kept. Nothing to do for
  * a buffer that somebody has released already. */

@@ -29,6 +29,17 @@ static bool budget_counts(const tide_device *device, int memory)
     return device == &tide_device_host || (own && !device->host);
 }
 
+bool tide_budget_is_own(const tide_device *device, int memory)
+{
+    return device->host || device->integrated || memory == TIDE_MEMORY_DEVICE ||
+           memory == TIDE_MEMORY_IPC;
+}
+
+bool tide_budget_never(const tide_device *device, int memory, size_t bytes)
+{
+    return !device->host && tide_budget_is_own(device, memory) && bytes > device->bytes;
+}
+
 /* ---- counting ----------------------------------------------------------------------------- */
 
 static void budget_raise_peak(tide_device *device, size_t held)
@@ -143,13 +154,13 @@ size_t tide_budget_missing(const tide_device *device, tide_status status, size_t
     return beyond != 0 ? beyond : 1; /* others have given some back meanwhile */
 }
 
-size_t tide_press(tide_device *device, size_t bytes)
+size_t tide_press(tide_device *device, int memory, size_t bytes)
 {
     size_t gone = 0;
     tide_lock_assert_none();
     for (size_t i = 0; i < tide_ring_count && gone < bytes; i++)
         if (tide_rings[i]->press != NULL)
-            gone += tide_rings[i]->press(device, bytes - gone);
+            gone += tide_rings[i]->press(device, memory, bytes - gone);
     if (gone != 0 && device == &tide_device_host)
         tide_limit_pressed();
     return gone;
@@ -309,7 +320,7 @@ tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *ou
 tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes)
 {
     TIDE_FORWARD(budget_hold(device, "tide_device_memory_trim"));
-    TIDE_RINGS_CALL(trim, device, SIZE_MAX);
+    TIDE_RINGS_CALL(trim, device, TIDE_MEMORY_DEVICE, SIZE_MAX);
     (void)tide_deferred_settle(device, true);
     tide_status status =
         device->methods->trim != NULL ? device->methods->trim(device, keep_bytes) : TIDE_OK;

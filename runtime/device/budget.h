@@ -35,9 +35,15 @@ bool tide_budget_is_near(const tide_device *device);
  * lacks, and what it has may be in pieces: once `bytes` were not enough, everything goes. */
 size_t tide_budget_missing(const tide_device *device, tide_status status, size_t bytes, bool again);
 
-/* Has pools and buffers give back so many bytes of what they keep free, before memory is refused.
- * Returns how many bytes came. Any thread, nothing locked. */
-size_t tide_press(tide_device *device, size_t bytes);
+/* Does such memory (TIDE_MEMORY_…) lie where that of the device's pools does? */
+bool tide_budget_is_own(const tide_device *device, int memory);
+
+/* Has no such device so much of its own? Then nobody gives anything up for it, or is asked. */
+bool tide_budget_never(const tide_device *device, int memory, size_t bytes);
+
+/* Has pools and buffers give back so many bytes of what they keep free, before such memory is refused;
+ * pools where that may help. Returns how many bytes came. Any thread, nothing locked. */
+size_t tide_press(tide_device *device, int memory, size_t bytes);
 
 /* The message of who then gives up, and after it who holds how much. Nothing is locked. Returns the
  * status. */

@@ -9,6 +9,11 @@
 
 enum { LOOKS = 8 }; /* of a settle that does not wait */
 
+typedef struct deferred_note {
+    tide_deferred deferred; /* first; `go` is NULL */
+    uint64_t number;        /* of the stream: a handle may be another one in each thread */
+} deferred_note;
+
 typedef enum patience { LOOK, WAIT, CLOSE } patience;
 typedef void deferred_function(tide_device *device, tide_deferred *deferred);
 
@@ -43,44 +48,22 @@ static tide_deferred *deferred_take(tide_device *device, unsigned most)
     return list;
 }
 
+/* NULL: there is none yet. */
+static void *deferred_mark(tide_device *device, void *stream)
+{
+    tide_failure why;
+    tide_failure_keep(&why);
+    void *mark = stream != TIDE_STREAM_GONE ? device->methods->mark(device, stream) : NULL;
+    tide_failure_restore(&why);
+    return mark;
+}
+
 void tide_deferred_put(tide_device *device, void *stream, tide_deferred *deferred,
                        void (*go)(tide_device *device, tide_deferred *deferred))
 {
-    tide_failure why;
     tide_assert(deferred != NULL && !device->host);
-    tide_failure_keep(&why);
-    *deferred = (tide_deferred){.stream = stream, .go = go};
-    if (stream != TIDE_STREAM_GONE)
-        deferred->mark = device->methods->mark(device, stream);
-    tide_failure_restore(&why);
+    *deferred = (tide_deferred){.stream = stream, .mark = deferred_mark(device, stream), .go = go};
     deferred_link(device, deferred, false);
-}
-
-/* What was noted of the stream before, out of the list; NULL: nothing. */
-static tide_deferred *deferred_take_note(tide_device *device, const void *stream)
-{
-    tide_lock_take(&deferred_lock);
-    tide_deferred **link = &device->deferred, *one = *link;
-    while (one != NULL && (one->go != NULL || one->stream != stream)) {
-        link = &one->next;
-        one = *link;
-    }
-    if (one != NULL)
-        __atomic_store_n(link, one->next, __ATOMIC_RELAXED);
-    tide_lock_let_go(&deferred_lock);
-    return one;
-}
-
-void tide_deferred_note(tide_device *device, void *stream)
-{
-    tide_deferred *note = deferred_take_note(device, stream);
-    tide_assert(stream != TIDE_STREAM_GONE);
-    if (note == NULL)
-        note = tide_os_resize(NULL, sizeof *note);
-    else if (note->mark != NULL)
-        device->methods->mark_drop(device, note->mark);
-    if (note != NULL)
-        tide_deferred_put(device, stream, note, NULL);
 }
 
 void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *deferred,
@@ -123,6 +106,44 @@ static void deferred_go(tide_device *device, tide_deferred *one)
         one->go(device, one);
     else
         tide_os_free(one);
+}
+
+static bool deferred_is_note(const tide_deferred *one, uint64_t number)
+{
+    return one->go == NULL && ((const deferred_note *)(const void *)one)->number == number;
+}
+
+/* The note at the end, and the one that there was of its stream, out; NULL: none. Somebody may be short of
+ * memory at any moment: one of the two is always there. */
+static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
+{
+    tide_lock_take(&deferred_lock);
+    tide_deferred *first = device->deferred, **link = &first, *older = NULL;
+    while (*link != NULL)
+        if (older == NULL && deferred_is_note(*link, note->number)) {
+            older = *link;
+            *link = older->next;
+            older->next = NULL;
+        } else {
+            link = &(*link)->next;
+        }
+    *link = &note->deferred;
+    __atomic_store_n(&device->deferred, first, __ATOMIC_RELAXED);
+    tide_lock_let_go(&deferred_lock);
+    return older;
+}
+
+void tide_deferred_note(tide_device *device, void *stream)
+{
+    deferred_note *note = tide_os_resize(NULL, sizeof *note);
+    tide_assert(stream != TIDE_STREAM_GONE);
+    if (note == NULL)
+        return;
+    *note = (deferred_note){.deferred = {.stream = stream, .mark = deferred_mark(device, stream)},
+                            .number = device->methods->stream_number(device, stream)};
+    tide_deferred *older = deferred_replace(device, note);
+    if (older != NULL)
+        deferred_go(device, older);
 }
 
 /* `only`: of those for which this is to be done; NULL: of any. */

@@ -29,7 +29,7 @@ void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *de
                               void (*go)(tide_device *device, tide_deferred *deferred));
 
 /* Work that is queued on the stream now is to be waited for where memory is short, and nothing else: kept once
- * for each handle of a stream, of which the latest work comes last. Without memory it is not. Any thread. */
+ * for each stream, of which the latest work comes last. Without memory it is not. Any thread. */
 void tide_deferred_note(tide_device *device, void *stream);
 
 /* What is due is done: of the oldest few, or, if the host is to wait, of all. Functions of the

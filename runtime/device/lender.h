@@ -11,7 +11,8 @@ typedef struct tide_lender {
     void (*hold_again)(tide_buffers *buffers);
     void (*drop)(tide_buffers *buffers);
     size_t (*round_up)(const tide_buffers *buffers, size_t bytes);
-    tide_buffer (*acquire)(tide_buffers *buffers, size_t bytes, uint32_t flags, void *stream);
+    tide_buffer (*acquire)(tide_buffers *buffers, size_t bytes, uint32_t flags, void *stream,
+                           bool calm);
     void *(*pointer)(tide_buffers *buffers, tide_buffer buffer);
     void (*give_back)(tide_buffers *buffers, tide_buffer buffer, void *stream);
 } tide_lender;

@@ -61,7 +61,7 @@ static void limit_ask_keepers(size_t bytes)
     if (missing == 0)
         return;
     limit_asking = true; /* hooks of buffers that go may take memory */
-    (void)tide_press(&tide_device_host, missing);
+    (void)tide_press(&tide_device_host, TIDE_MEMORY_DEVICE, missing);
     limit_asking = false;
 }
 

@@ -205,12 +205,13 @@ static uint32_t memory_flags_of(const tide_buffers *buffers)
 }
 
 /* A buffer of at least so many bytes, held until it is released. The message is the buffers'. */
-static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *want, void **data)
+static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *want, bool calm,
+                                      void **data)
 {
     tide_buffers *buffers = pool->core->buffers;
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    *want->buffer =
-        tide_lend->acquire(buffers, want->bytes, memory_flags_of(buffers), pool->core->streams.own);
+    *want->buffer = tide_lend->acquire(buffers, want->bytes, memory_flags_of(buffers),
+                                       pool->core->streams.own, calm);
     tide_pool_open_again(pool, was);
     if (want->buffer->generation == 0)
         return tide_error_status();
@@ -233,49 +234,64 @@ static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
     tide_pool_open_again(pool, was);
 }
 
-static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, void **data)
+/* `calm`: nobody gives anything up for it. */
+static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, bool calm, void **data)
 {
     return want->buffer != NULL
-               ? memory_draw_buffer(pool, want, data)
+               ? memory_draw_buffer(pool, want, calm, data)
                : tide_budget_allocate(want->device, pool->core->streams.own, want->memory,
                                       want->bytes, want->align, data);
 }
 
-/* Memory of the device is given back: by the pool itself, by others who do not use it, by whoever
- * is asked. False: nothing is left to be had. (Buffers have pressed the others themselves.) Where a
- * limit says no, it is known how much is missing. Where the system does, the pool gives nothing up
- * unless that may be enough; where a driver does, what the pool has free may be what is missing beside
- * what others have given back. */
-static bool memory_make_room(tide_pool *pool, const tide_memory_want *want, tide_status status,
-                             bool again, unsigned *asked)
+/* The pool's own free slots go. Where a limit says no, it is known how much is missing. Where the system
+ * does, the pool gives nothing up unless that may be enough; where a driver does, what the pool has free
+ * may be what is missing beside what others have given back. */
+static bool memory_press_own(tide_pool *pool, const tide_memory_want *want, tide_status status,
+                             size_t missing)
+{
+    const tide_pool_core *core = pool->core;
+    bool enough = status == TIDE_ERROR_LIMIT || !want->device->host ||
+                  core->memory.bytes_held - memory_live_bytes(core) >= want->bytes;
+    return missing != 0 && enough && want->slot != NULL && want->device == core->device &&
+           tide_pool_press(pool, want->row, want->slot, missing) != 0;
+}
+
+/* Others who do not use memory of the device give it back, or whoever is asked does. */
+static bool memory_press_others(tide_pool *pool, const tide_memory_want *want, tide_status status,
+                                size_t missing, unsigned *asked)
 {
     tide_device *device = want->device;
-    const tide_pool_core *core = pool->core;
-    size_t missing = tide_budget_missing(device, status, want->bytes, again);
-    bool enough = status == TIDE_ERROR_LIMIT || !device->host ||
-                  core->memory.bytes_held - memory_live_bytes(core) >= want->bytes;
-    if (missing != 0 && enough && want->slot != NULL && device == core->device &&
-        tide_pool_press(pool, want->row, want->slot, missing) != 0)
-        return true;
-    if (want->buffer != NULL)
-        return false;
     tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
     bool any =
-        (missing != 0 && tide_press(device, missing) != 0) ||
+        (missing != 0 && tide_press(device, want->memory, missing) != 0) ||
         (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, want->bytes, asked));
     tide_pool_open_again(pool, was);
     return any;
 }
 
-/* As often as there is more to be had; not for ever, because other threads may take it. */
+static bool memory_is_short(const tide_memory_want *want, tide_status status)
+{
+    return (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
+           !tide_budget_never(want->device, want->memory, want->bytes);
+}
+
+/* As often as there is more to be had; not for ever, because other threads may take it. Buffers press the
+ * others themselves, in the last try. */
 tide_status tide_memory_allocate(tide_pool *pool, const tide_memory_want *want, void **data)
 {
     unsigned asked = 0;
+    bool calm = want->buffer != NULL;
     for (unsigned tries = 1;; tries++) {
-        tide_status status = memory_try(pool, want, data);
-        bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
-        if (!none || tries == TRIES_MAX || !memory_make_room(pool, want, status, tries > 1, &asked))
+        tide_status status = memory_try(pool, want, calm, data);
+        bool last = tries == TRIES_MAX || (want->buffer != NULL && !calm);
+        if (last || !memory_is_short(want, status))
             return status;
+        size_t missing = tide_budget_missing(want->device, status, want->bytes, tries > 1);
+        if (memory_press_own(pool, want, status, missing))
+            continue;
+        if (!calm && !memory_press_others(pool, want, status, missing, &asked))
+            return status;
+        calm = false;
     }
 }
 
@@ -309,7 +325,7 @@ static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size
     if (want->buffer == NULL)
         memory_ask_program(pool, want);
     if (want->bytes > least) {
-        tide_status status = memory_try(pool, want, data);
+        tide_status status = memory_try(pool, want, true, data);
         if (status == TIDE_OK)
             return status;
         want->bytes = least;
@@ -409,6 +425,8 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
         .slot = request->shrink ? NULL : slot, /* for less nobody gives any up */
         .buffer = memory_draws_buffers(core, row, align) ? &made.buffer : NULL};
     void *data = NULL;
+    if (want.buffer != NULL && (core->buffers->flags & 0xFF) == TIDE_BUFFER_MANAGED)
+        want.memory = TIDE_MEMORY_MANAGED;
     TIDE_FORWARD(memory_size(pool, row, slot, request, align, &want.bytes));
     made.guard = memory_guard(core, row, record, request, align, &data);
     if (made.guard == NULL && ((!request->shrink && tide_slot_fits(slot, record, request)) ||

@@ -9,6 +9,7 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
+#include "runtime/device/budget.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/row.h"
 
@@ -246,12 +247,12 @@ static tide_pool *press_next(pressing *by)
 
 /* Of a device only the calling thread's own: drivers are called with nothing locked, and no other thread
  * goes away with them. */
-size_t tide_pools_press(tide_device *device, size_t bytes)
+size_t tide_pools_press(tide_device *device, int memory, size_t bytes)
 {
     pressing by = {.device = device, .missing = bytes};
     if (device == &tide_device_host)
         tide_pools_visit(press_visit, &by);
-    else
+    else if (tide_budget_is_own(device, memory))
         while (by.gone < bytes && press_next(&by) != NULL)
             by.gone += tide_pool_press(by.next, NULL, NULL, bytes - by.gone);
     return by.gone;

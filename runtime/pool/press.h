@@ -44,8 +44,8 @@ static inline void tide_pool_worked(tide_pool_core *core)
 size_t tide_pool_press(tide_pool *pool, tide_row *row, tide_slot *slot, size_t bytes);
 
 /* What idle pools keep, for tide_press and its messages (runtime/device/budget.h): of the host those of
- * all threads, of a device the calling thread's. */
-size_t tide_pools_press(tide_device *device, size_t bytes);
+ * all threads, of a device the calling thread's, and nothing for memory that does not lie there. */
+size_t tide_pools_press(tide_device *device, int memory, size_t bytes);
 void tide_pools_tell(const tide_device *device, char *text, size_t room);
 
 /* Gives back all free slots of a pool whose owner, another thread, is idle. Registry locked. */

@@ -283,12 +283,19 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
                                         tide_status status, void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
+    const int memory = tide_hand_over_memory_of(buffers, want->key);
     unsigned asked = 0, tries = 1;
+    if (want->calm || tide_budget_never(device, memory, bytes))
+        return status;
+    tide_lock_take(&buffers->mutex);
+    buffers->pressed++;
+    tide_lock_let_go(&buffers->mutex);
+    TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
     for (bool again = true; again && tries < TRIES_MAX; tries++) {
         size_t missing = status == TIDE_ERROR_LIMIT || !device->host
                              ? tide_budget_missing(device, status, bytes, tries > 1)
                              : bytes;
-        size_t gone = missing != 0 ? tide_press(device, missing) : 0;
+        size_t gone = missing != 0 ? tide_press(device, memory, missing) : 0;
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = depot_is_none(status) && !device->host &&
@@ -304,13 +311,8 @@ static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, 
 {
     tide_status status =
         tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-    if (!depot_is_none(status))
-        return status;
-    tide_lock_take(&buffers->mutex);
-    buffers->pressed++;
-    tide_lock_let_go(&buffers->mutex);
-    TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
-    status = depot_allocate_again(buffers, want, bytes, status, data);
+    if (depot_is_none(status))
+        status = depot_allocate_again(buffers, want, bytes, status, data);
     if (status == TIDE_ERROR_LIMIT)
         return tide_budget_refuse(tide_hand_over_device_of(buffers, want->key), bytes, want->call);
     if (status != TIDE_ERROR_MEMORY)
@@ -320,8 +322,7 @@ static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, 
     tide_lock_let_go(&buffers->mutex);
     return tide_budget_fail(
         tide_hand_over_device_of(buffers, want->key), status, want->call,
-        "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu, even "
-        "after all that was cached has been given back",
+        "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu",
         buffers->device->name, bytes, want->bytes, buffers->name, held);
 }
 

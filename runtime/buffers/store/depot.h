@@ -13,6 +13,7 @@ typedef struct tide_want {
     unsigned key, bucket;
     tide_hand_over passing;
     const char *call;
+    bool calm; /* where there is none nobody gives anything up for it, or is asked */
 } tide_want;
 
 /* What the thread's cell could not give: from the depot or the device. TIDE_NO_RECORD with a message
@@ -69,7 +70,7 @@ void tide_depot_age(tide_buffers *buffers);
 
 /* What buffers of all instances keep of a device's memory (runtime/device/budget.h). Pressed, all
  * that is cached goes back, whether it is more than is missing or not. */
-size_t tide_depot_press(tide_device *device, size_t bytes);
+size_t tide_depot_press(tide_device *device, int memory, size_t bytes);
 void tide_depot_tell(const tide_device *device, char *text, size_t room);
 
 #endif

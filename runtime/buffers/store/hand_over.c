@@ -37,7 +37,7 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
 /* Which memory of the device, a TIDE_MEMORY_*. On a device that shares the host's memory, buffers of the
  * device are pinned memory, which the host can see. OpenCL's are not, since kernels do not take its pinned
  * memory. */
-static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
+int tide_hand_over_memory_of(const tide_buffers *buffers, unsigned key)
 {
     const tide_device *device = buffers->device;
     bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
@@ -52,7 +52,7 @@ static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
 
 bool tide_hand_over_goes_by_stream(const tide_buffers *buffers, unsigned key)
 {
-    return hand_over_memory_of(buffers, key) == TIDE_MEMORY_DEVICE;
+    return tide_hand_over_memory_of(buffers, key) == TIDE_MEMORY_DEVICE;
 }
 
 /* ---- marks ------------------------------------------------------------------------------ */
@@ -174,7 +174,7 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
     TIDE_FORWARD(tide_hand_over_has(device, tide_buffer_flags(key), call));
     if (device == &tide_device_host)
         tide_limit_ask(bytes);
-    int memory = hand_over_memory_of(buffers, key);
+    int memory = tide_hand_over_memory_of(buffers, key);
     size_t align = hand_over_align(key);
     tide_status status = tide_budget_allocate(device, passing->stream, memory, bytes, align, data);
     if (status == TIDE_OK && (uintptr_t)*data % align != 0) {
@@ -237,7 +237,7 @@ void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record
 {
     tide_assert(!tide_handle_live(record));
     tide_device *device = tide_hand_over_device_of(buffers, record->key);
-    int memory = hand_over_memory_of(buffers, record->key);
+    int memory = tide_hand_over_memory_of(buffers, record->key);
     size_t bytes = tide_handle_bytes(record);
     if (tide_buffer_plain(buffers, record->key)) {
         tide_assert(record->mark == NULL);

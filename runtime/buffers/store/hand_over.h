@@ -49,6 +49,9 @@ bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record
 /* Whose memory buffers of the key are. */
 tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key);
 
+/* Which memory of that device: TIDE_MEMORY_…. */
+int tide_hand_over_memory_of(const tide_buffers *buffers, unsigned key);
+
 /* Can a stream give such memory back? Other memory goes when work on it is over. */
 bool tide_hand_over_goes_by_stream(const tide_buffers *buffers, unsigned key);
 

@@ -139,8 +139,9 @@ static void press_one(tide_buffers *buffers, void *user)
         by->bytes += tide_depot_trim(buffers, by->device, 0, true).bytes;
 }
 
-size_t tide_depot_press(tide_device *device, size_t bytes)
+size_t tide_depot_press(tide_device *device, int memory, size_t bytes)
 {
+    (void)memory;
     pressing by = {.device = device, .wanted = bytes};
     tide_buffers_visit(press_one, &by);
     return by.bytes;

@@ -378,6 +378,11 @@ tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
     if (pages == NULL)
         return TIDE_OK;
     tide_deferred_settle_of(device, pages_go);
+    tide_lock_take(&pages->lock);
+    const bool any = pages->mapped > pages->used + keep / pages->bytes;
+    tide_lock_let_go(&pages->lock);
+    if (!any)
+        return TIDE_OK;
     tide_lock_take(&pages->driving);
     const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
     tide_lock_let_go(&pages->driving);

@@ -88,38 +88,6 @@ static void pinned_memory_is_not_staged_again(void **unused)
 
 /* ---- where there is none -------------------------------------------------------------------- */
 
-/* What another stream gives back is not there yet: the driver refuses, and has it a moment later.
- */
-static void a_device_without_memory_waits_for_what_is_on_its_way(void **unused)
-{
-    (void)unused;
-    for (uint32_t seed = 1; seed <= 20; seed++) {
-        bench b = bench_start(seed);
-        void *other = fake_stream_create(0);
-        tide_pool *second =
-            tide_pool_create(&(tide_pool_options){.device = b.device, .stream = other});
-        fake_limit(3 * HALF);
-        {
-            TIDE_SCOPE(second);
-            uint8_t *x = tide_acquire(second, uint8_t, 2 * HALF);
-            for (uint8_t i = 0; i < 100; i++)
-                put(other, x, HALF, i);
-        }
-        (void)tide_pool_trim(second, TIDE_ALL_TYPES);
-        {
-            TIDE_SCOPE(b.pool);
-            uint8_t *y = tide_acquire(b.pool, uint8_t, 2 * HALF);
-            if (y == NULL)
-                fail_msg("%s", tide_error_message());
-            put(b.stream, y, 2 * HALF, 1);
-        }
-        expect_order();
-        expect_ok(tide_pool_destroy(second));
-        fake_stream_destroy(other);
-        bench_end(&b);
-    }
-}
-
 typedef struct giver {
     tide_pool *pool;
     unsigned asked, wants;
@@ -212,39 +180,6 @@ static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
     expect_status(tide_device_memory_set(NULL, NULL), TIDE_ERROR_ARGUMENT);
     expect_status(tide_device_memory_stats(b.device, NULL), TIDE_ERROR_ARGUMENT);
     bench_end(&b);
-}
-
-/* Whoever is short of it: what buffers have cached goes before the program is asked. */
-static void a_pool_takes_what_buffers_have_cached(void **unused)
-{
-    (void)unused;
-    for (int by_limit = 0; by_limit < 2; by_limit++) {
-        bench b = bench_start(8);
-        giver g = {.wants = 0};
-        expect_ok(tide_device_memory_set(
-            b.device, &(tide_device_memory_options){
-                          .limit_bytes = by_limit != 0 ? 3 * HALF : 0, .full = give, .user = &g}));
-        if (by_limit == 0)
-            fake_limit(3 * HALF);
-        void *other = fake_stream_create(0);
-        tide_buffers *buffers =
-            tide_buffers_create(b.device, &(tide_buffers_options){.stream = other});
-        tide_buffer buffer = tide_buffer_acquire(buffers, 2 * HALF);
-        for (uint8_t i = 0; i < 50; i++)
-            put(other, tide_buffer_pointer(buffers, buffer), 2 * HALF, i);
-        expect_ok(tide_buffer_release(buffers, buffer));
-        {
-            TIDE_SCOPE(b.pool);
-            uint8_t *x = tide_acquire(b.pool, uint8_t, 2 * HALF);
-            if (x == NULL)
-                fail_msg("%s", tide_error_message());
-            put(b.stream, x, 2 * HALF, 1);
-            assert_int_equal(g.asked, 0);
-        }
-        expect_ok(tide_buffers_destroy(buffers));
-        fake_stream_destroy(other);
-        bench_end(&b);
-    }
 }
 
 /* A function that answers a shortage need not know whose memory it was. */
@@ -389,10 +324,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
         cmocka_unit_test(pinned_memory_is_not_staged_again),
-        cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
-        cmocka_unit_test(a_pool_takes_what_buffers_have_cached),
         cmocka_unit_test(the_program_is_asked_for_other_memory_too),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),

@@ -301,8 +301,8 @@ static void *take_new(void *of)
     return take(b, 4 * LEAST);
 }
 
-/* Memory that is mapped is had while another thread is in the driver for more. */
-static void nobody_waits_for_another_threads_call_of_the_driver(void **unused)
+/* And a trim that has nothing to give back is over. */
+static void what_is_mapped_is_had_while_another_thread_maps(void **unused)
 {
     (void)unused;
     bench b = start(12);
@@ -316,6 +316,7 @@ static void nobody_waits_for_another_threads_call_of_the_driver(void **unused)
     while (fake_held_up() == 0)
         sched_yield();
     uint8_t *y = take(&b, LEAST);
+    expect_ok(tide_device_memory_trim(b.device, 0));
     fake_hold_up(NULL);
     pthread_join(thread, &got);
     assert_true(y == x && got != NULL && got != y);
@@ -330,7 +331,6 @@ typedef struct other {
     const bench *b;
     int memory; /* what it takes */
     size_t bytes;
-    const struct other *until; /* who trims: until this one is done */
     pthread_t thread;
     int number; /* atomic; 0: not yet */
     bool done;  /* atomic             */
@@ -360,15 +360,10 @@ static void *other_takes(void *of)
     return NULL;
 }
 
-/* All, once; or nothing, until another one is done. */
 static void *other_trims(void *of)
 {
     other *o = of;
-    __atomic_store_n(&o->number, tide_os_thread_number(), __ATOMIC_RELEASE);
-    do {
-        expect_ok(o->b->device->methods->trim(o->b->device, o->until != NULL ? SIZE_MAX : 0));
-        sched_yield();
-    } while (o->until != NULL && !other_is_done(o->until));
+    expect_ok(o->b->device->methods->trim(o->b->device, 0));
     return NULL;
 }
 
@@ -407,27 +402,24 @@ static void nobody_is_refused_what_another_thread_gives_back(void **unused)
 }
 
 /* One has all there is, and is refused because it wants more. Another one wants what there is: it waits for
- * what the first one gives back, though a third one comes and goes. */
+ * what the first one gives back. */
 static void nobody_is_refused_what_another_thread_has_in_vain(void **unused)
 {
     (void)unused;
     bench b = start(16);
     other has = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = 4 * LEAST};
     other takes = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = LEAST};
-    other trims = {.b = &b, .until = &takes};
     fake_limit(LEAST);
     fake_hold_up("cuMemMap");
     other_begin(&has, other_takes);
     while (fake_held_up() == 0)
         sched_yield();
     other_begin(&takes, other_takes);
-    other_begin(&trims, other_trims);
-    while (!other_is_done(&takes) && (!other_sleeps(&takes) || !other_sleeps(&trims)))
+    while (!other_is_done(&takes) && !other_sleeps(&takes))
         sched_yield();
     fake_hold_up(NULL);
     pthread_join(has.thread, NULL);
     pthread_join(takes.thread, NULL);
-    pthread_join(trims.thread, NULL);
     assert_null(has.got);
     assert_non_null(takes.got);
     give(&b, takes.got);
@@ -581,7 +573,7 @@ int main(void)
         cmocka_unit_test(more_than_the_device_has_is_refused_at_once),
         cmocka_unit_test(what_the_pool_keeps_goes_back_before_pages_are_refused),
         cmocka_unit_test(units_are_mapped_and_unmapped_several_at_once),
-        cmocka_unit_test(nobody_waits_for_another_threads_call_of_the_driver),
+        cmocka_unit_test(what_is_mapped_is_had_while_another_thread_maps),
         cmocka_unit_test(nobody_is_refused_what_another_thread_gives_back),
         cmocka_unit_test(nobody_is_refused_what_another_thread_has_in_vain),
         cmocka_unit_test(threads_that_are_refused_beside_each_other_end),
