@@ -30,8 +30,8 @@ TIDE_BEGIN_DECLS
  * over all platforms, through the ICD loader (libOpenCL.so.1). Neither library is linked; each is
  * loaded when it is first needed. A name gives the same device as long as it is open: call
  * tide_device_close once for each open. NULL with a message that says what is missing, or why the one
- * that is open is lost (in a child of fork: because it is one):
- * TIDE_ERROR_DEVICE, TIDE_ERROR_NAME, TIDE_ERROR_MEMORY. Any thread.
+ * that is open is lost (also in a child of fork): TIDE_ERROR_DEVICE, TIDE_ERROR_NAME,
+ * TIDE_ERROR_MEMORY. Any thread.
  *
  * Nobody resets a device (cudaDeviceReset) that is open: what becomes of its memory is undefined.
  * Threads open and close devices in turn, and a driver that is opened loads libraries. So no constructor

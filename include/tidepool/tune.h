@@ -23,7 +23,7 @@ typedef struct tide_tune_entry {
 /* Set or read a setting. TIDE_ERROR_NAME for an unknown name; TIDE_ERROR_SIZE for a value that is
  * out of range or not a number; TIDE_ERROR_ARGUMENT for NULLs. A pool reads its defaults when it is
  * created, a site when it is first entered. When `learn` and `background` are both 1 again, the
- * background thread starts. Any thread. */
+ * background thread starts, unless tide_background_stop was called. Any thread. */
 TIDE_API tide_status tide_tune_set(const char *name, double value);
 TIDE_API tide_status tide_tune_get(const char *name, double *value);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is done around fork, and with it the order of the library's locks.
  *
- * Who forks takes every lock of the library first, outermost first, so that the child finds what
+ * Who forks takes every lock that is registered here first, outermost first, so that the child finds what
  * they guard whole; who takes two of them in the course of work takes them in the same order. */
 #ifndef TIDEPOOL_RUNTIME_BASE_FORK_H
 #define TIDEPOOL_RUNTIME_BASE_FORK_H
@@ -12,13 +12,13 @@ typedef enum tide_fork_rank {
     TIDE_FORK_ROUND,      /* a round of learning is under way                                   */
     TIDE_FORK_POOLS,      /* no lock: others' are lost in the child                             */
     TIDE_FORK_REGISTRY,   /* everything process-wide                                            */
-    TIDE_FORK_GRAPHS,     /* PyTorch's captures and their memory                                 */
+    TIDE_FORK_GRAPHS,     /* PyTorch's captures and their memory                                */
     TIDE_FORK_BUFFERS,    /* depots and magazines                                               */
     TIDE_FORK_DRIVERS,    /* no lock: the child does without                                    */
     TIDE_FORK_BACKGROUND, /* the background thread: started, running, stopping                  */
     TIDE_FORK_EVENTS,     /* the queue of events, and who hears them                            */
     TIDE_FORK_LISTEN,     /* no lock: the child closes the socket                               */
-    TIDE_FORK_PAGES,      /* one device's pages are mapped or unmapped; the child does without   */
+    TIDE_FORK_PAGES,      /* not taken: the child calls no driver. A device maps or unmaps      */
     TIDE_FORK_MEMORY,     /* one device's own lists                                             */
     TIDE_FORK_SAMPLES,    /* who took what memory                                               */
     TIDE_FORK_RANKS

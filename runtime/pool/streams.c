@@ -209,6 +209,8 @@ static tide_status streams_declare(tide_pool *pool, const char *call, const tide
     if (core->streams.foreign_count == TIDE_FOREIGN_MAX)
         return tide_fail(TIDE_ERROR_LIMIT, call, "pool '%s' is used on %d other streams already",
                          core->name, TIDE_FOREIGN_MAX);
+    uint64_t said = 0; /* a stream is asked about when it is declared first */
+    TIDE_FORWARD(tide_streams_ask(core->device, foreign->stream, core->check, call, &said));
     if (!tide_log_room(pool, 1, call))
         return TIDE_ERROR_LIMIT;
     TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));
@@ -244,8 +246,6 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     TIDE_FORWARD(tide_streams_own(pool, call));
     if (foreign.number == core->streams.own_number)
         return TIDE_OK;
-    uint64_t said = 0;
-    TIDE_FORWARD(tide_streams_ask(core->device, stream, core->check, call, &said));
     TIDE_FORWARD(streams_check_capture(core, stream, call));
     if (streams_is_declared(core, &foreign))
         return core->device->methods->order(core->device, core->streams.own, stream);
