@@ -87,8 +87,8 @@ typedef struct tide_device_methods {
     tide_status (*order_both)(tide_device *device, void *one, void *other);
 
     /* The host waits for the stream; for all streams of the device (of OpenCL: for the library's own
-     * queue). The latter ends captures, so it is for a device that is being closed only. NULL: the
-     * host. */
+     * queue). The latter ends captures, so it is for a device that is being closed, and for memory of
+     * dropped graphs while no capture is known of. NULL: the host. */
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
