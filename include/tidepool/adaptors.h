@@ -67,8 +67,9 @@ TIDE_API void tide_torch_told(void);
  * device is short or trimmed (tide_device_memory_trim, tide_torch_empty_cache). Then the host waits for
  * the device, and the memory goes back; while a capture is under way that the library was told of, here
  * or by tide_capture_begin, or if the wait fails, it stays for the next time. This wait ends a capture
- * on the device that nobody has told of, or that begins meanwhile. On TIDE_ERROR_MEMORY and
- * TIDE_ERROR_DEVICE the capture has not begun, and `end` is not called. */
+ * on the device that nobody has told of, or that begins meanwhile, and another thread that wants this
+ * memory meanwhile is refused. On TIDE_ERROR_MEMORY and TIDE_ERROR_DEVICE the capture has not begun,
+ * and `end` is not called. */
 TIDE_API tide_status tide_torch_pool_begin(int device, tide_torch_pool pool,
                                            const tide_torch_capture *capture);
 TIDE_API void tide_torch_pool_end(int device, tide_torch_pool pool);
