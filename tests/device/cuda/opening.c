@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices that are opened: by several threads, without a driver. */
+/* Devices that are opened: by several threads, without a driver; and a thread's own pools of one. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 
 #include "runtime/device/cuda/cuda.h"
 
-enum { THREADS = 4, ROUNDS = 60 };
+enum { THREADS = 4, ROUNDS = 60, BYTES = 4096 };
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
@@ -88,12 +88,58 @@ static void a_driver_that_does_not_start_is_said(void **state)
     expect_ok(tide_device_close(device));
 }
 
+/* ---- a thread's own pools ------------------------------------------------------------------- */
+
+static tide_pool *seen[2];
+
+static void *use_own(void *device)
+{
+    void *stream = fake_stream_create(0);
+    seen[0] = tide_pool_local_on(device, stream);
+    assert_non_null(seen[0]);
+    assert_ptr_equal(tide_pool_local_on(device, stream), seen[0]);
+    {
+        TIDE_SCOPE(seen[0]);
+        uint8_t *x = tide_acquire(seen[0], uint8_t, BYTES);
+        put(stream, x, BYTES, 1);
+        expect_status(tide_pool_local_end(device), TIDE_ERROR_STATE);
+    }
+    expect_ok(tide_pool_wait(seen[0]));
+    return stream;
+}
+
+static void a_thread_has_a_pool_of_each_stream_until_it_ends(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(3);
+    void *other = fake_stream_create(0), *its = NULL;
+    tide_pool *mine = tide_pool_local_on(b.device, b.stream);
+    assert_non_null(mine);
+    assert_ptr_equal(tide_pool_local_on(b.device, b.stream), mine);
+    tide_pool *second = tide_pool_local_on(b.device, other);
+    assert_true(second != NULL && second != mine);
+    expect_status(tide_pool_destroy(mine), TIDE_ERROR_STATE);
+    assert_ptr_equal(tide_pool_local_on(tide_device_open("host"), NULL), tide_pool_local());
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, use_own, b.device), 0);
+    assert_int_equal(pthread_join(thread, &its), 0);
+    fake_synchronise_all();
+    assert_int_equal(fake_live_bytes(), 0); /* the thread's pool has ended with it */
+    assert_null(tide_pool_local_on(NULL, NULL));
+    expect_status(tide_pool_local_end(NULL), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_pool_local_end(b.device));
+    fake_stream_destroy(its);
+    fake_stream_destroy(other);
+    bench_end(&b); /* nothing holds the device any more */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_driver_is_said_and_the_host_works), /* before one is there */
         cmocka_unit_test(a_driver_that_does_not_start_is_said),
         cmocka_unit_test(devices_are_opened_and_closed_by_many),
+        cmocka_unit_test(a_thread_has_a_pool_of_each_stream_until_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

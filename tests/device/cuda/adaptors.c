@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Device memory for others and for threads: the functions that PyTorch and CuPy call, and a
- * thread's own pools of a device. */
+/* Device memory for others: the functions that PyTorch and CuPy call. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -536,55 +535,9 @@ static void of_a_lost_device_nothing_is_handed_out(void **unused)
     expect_status(tide_torch_pool_begin(0, (tide_torch_pool){7, 1}, &capture), TIDE_ERROR_DEVICE);
 }
 
-/* ---- a thread's own pools ------------------------------------------------------------------- */
-
-static tide_pool *seen[2];
-
-static void *use_own(void *device)
-{
-    void *stream = fake_stream_create(0);
-    seen[0] = tide_pool_local_on(device, stream);
-    assert_non_null(seen[0]);
-    assert_ptr_equal(tide_pool_local_on(device, stream), seen[0]);
-    {
-        TIDE_SCOPE(seen[0]);
-        uint8_t *x = tide_acquire(seen[0], uint8_t, BYTES);
-        put(stream, x, BYTES, 1);
-        expect_status(tide_pool_local_end(device), TIDE_ERROR_STATE);
-    }
-    expect_ok(tide_pool_wait(seen[0]));
-    return stream;
-}
-
-static void a_thread_has_a_pool_of_each_stream_until_it_ends(void **unused)
-{
-    (void)unused;
-    bench b = bench_start(3);
-    void *other = fake_stream_create(0), *its = NULL;
-    tide_pool *mine = tide_pool_local_on(b.device, b.stream);
-    assert_non_null(mine);
-    assert_ptr_equal(tide_pool_local_on(b.device, b.stream), mine);
-    tide_pool *second = tide_pool_local_on(b.device, other);
-    assert_true(second != NULL && second != mine);
-    expect_status(tide_pool_destroy(mine), TIDE_ERROR_STATE);
-    assert_ptr_equal(tide_pool_local_on(tide_device_open("host"), NULL), tide_pool_local());
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, use_own, b.device), 0);
-    assert_int_equal(pthread_join(thread, &its), 0);
-    fake_synchronise_all();
-    assert_int_equal(fake_live_bytes(), 0); /* the thread's pool has ended with it */
-    assert_null(tide_pool_local_on(NULL, NULL));
-    expect_status(tide_pool_local_end(NULL), TIDE_ERROR_ARGUMENT);
-    expect_ok(tide_pool_local_end(b.device));
-    fake_stream_destroy(its);
-    fake_stream_destroy(other);
-    bench_end(&b); /* nothing holds the device any more */
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_has_a_pool_of_each_stream_until_it_ends),
         cmocka_unit_test(torch_and_cupy_get_memory_in_the_order_of_streams),
         cmocka_unit_test(adaptors_refuse_with_a_message),
         cmocka_unit_test(a_pair_of_cached_memory_calls_no_driver),
@@ -600,5 +553,5 @@ int main(void)
         cmocka_unit_test(what_a_recorded_stream_uses_is_reused_behind_it),
         cmocka_unit_test(of_a_lost_device_nothing_is_handed_out),
     };
-    return cmocka_run_group_tests_name("own", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
 }
