@@ -6,7 +6,10 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include <tidepool/status.h>
 
 #include "runtime/device/cuda/api.h"
 
@@ -52,5 +55,20 @@ static inline bool beside_load(beside_driver *out)
 #undef X
     return !failed;
 }
+
+/* What this thread is at, a row of a table or a step: where it ends if what must succeed does not. */
+static _Thread_local const char *must_at = "the start";
+
+static inline void must_be(int result, const char *what)
+{
+    if (result == 0)
+        return;
+    fprintf(stderr, "%s: %s: %d, %s\n", must_at, what, result, tide_error_message());
+    exit(EXIT_FAILURE);
+}
+
+/* Of the library; and a call of the driver, whose result is told. */
+#define must(good, what) must_be((good) ? 0 : -1, what)
+#define must_cu(call)    must_be((int)(call), #call)
 
 #endif

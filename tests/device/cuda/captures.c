@@ -72,6 +72,24 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
     bench_end(&own);
 }
 
+/* What cannot be read yet is left later: nothing has changed. */
+static void memory_of_kernels_is_left_when_its_capture_is_over(void **state)
+{
+    (void)state;
+    bench own = bench_start(12);
+    tide_bump_scope scope;
+    expect_ok(tide_bump_enter(own.pool, BYTES, &scope));
+    tide_bump *bump = scope.bump;
+    fake_capture_begin(own.stream);
+    expect_status(tide_bump_leave(&scope), TIDE_ERROR_STATE);
+    assert_ptr_equal(scope.bump, bump);
+    expect_order();
+    expect_capture_whole(own.stream);
+    expect_ok(tide_bump_leave(&scope));
+    assert_int_equal(scope.asked, 0);
+    bench_end(&own);
+}
+
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
 /* Work that a graph keeps: a scope's array, and one that is live. */
@@ -304,6 +322,7 @@ int main(void)
         cmocka_unit_test(the_legacy_stream_is_refused_while_it_would_end_a_capture),
         cmocka_unit_test(a_capture_takes_what_it_used_and_no_more),
         cmocka_unit_test(a_zeroed_buffer_that_is_refused_is_not_lost),
+        cmocka_unit_test(memory_of_kernels_is_left_when_its_capture_is_over),
         cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),
         cmocka_unit_test(a_captured_pool_grows),
         cmocka_unit_test(graphs_that_never_run_at_once_take_what_the_largest_takes),

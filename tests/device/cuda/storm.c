@@ -2,11 +2,11 @@
 /* gpu_storm SECONDS STEPS [sound | paged | planted | possible]: threads use pools, declared streams, buffers of several
  * kinds, fills, graphs and PyTorch's pair at random, on the machine's driver or the fake one, and check what is
  * written and read. Half of it is written and all is checked by kernels, with others that spin in between; where there
- * is no NVRTC the driver's fills and copies do it, which is said. It ends after so many seconds, or steps of a thread
- * if that is earlier. 1: a wrong byte, or TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no device.
- * `sound` and `paged` are names of its tests. `planted` has declared streams alone, and leaves the declarations out:
- * 1 if that is not found. `possible` asks for nothing that the driver refuses, which compute-sanitizer reports. The
- * fake driver remembers 4096 pieces of work: 100 steps are enough there. */
+ * is no NVRTC the driver's fills and copies do it. A line of JSON tells what was done. It ends after so many seconds,
+ * or steps of a thread if that is earlier. 1: a wrong byte, or TIDEPOOL_CUDA_MEMORY=1 and nothing was mapped; 77: no
+ * device, or, which it says, no kernels or not one step. `sound` and `paged` are names of its tests. `planted` has
+ * declared streams alone, and leaves the declarations out: 1 if that is not found. `possible` asks for nothing that the
+ * driver refuses, which compute-sanitizer reports. The fake driver remembers 4096 pieces of work: 100 steps are enough there. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,14 +51,6 @@ typedef struct runner {
     uint8_t *result; /* what a step has seen */
 } runner;
 
-static void must(bool good, const char *what)
-{
-    if (good)
-        return;
-    fprintf(stderr, "%s: %s\n", what, tide_error_message());
-    exit(EXIT_FAILURE);
-}
-
 /* ---- kernels ------------------------------------------------------------------------------------ */
 
 /* All words of an array have one value. `spin` writes nothing, which no compiler knows. */
@@ -76,10 +68,9 @@ static bool compile(tide_cuda_code *made, char *error, size_t room)
 {
     enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
     int major = 0, minor = 0, version = 0, of = tide_cuda_of(storm.device)->ordinal;
-    must(tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) == 0 &&
-             tide_cu.cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, of) == 0 &&
-             tide_cu.cuDriverGetVersion(&version) == 0,
-         "what the device is");
+    must_cu(tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of));
+    must_cu(tide_cu.cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, of));
+    must_cu(tide_cu.cuDriverGetVersion(&version));
     const tide_cuda_target target = {(unsigned)(major * 10 + minor), (unsigned)version};
     return tide_nvrtc_compile(kernels, target, made, error, room);
 }
@@ -104,10 +95,9 @@ static void load_kernels(void)
 static void launch(void *kernel, tide_cu_stream stream, size_t threads, void **arguments)
 {
     enum { GROUP = 256 };
-    must(tide_cu.cuLaunchKernel(kernel, (unsigned)((threads + GROUP - 1) / GROUP), 1, 1,
-                                threads < GROUP ? (unsigned)threads : GROUP, 1, 1, 0, stream,
-                                arguments, NULL) == 0,
-         "cuLaunchKernel");
+    must_cu(tide_cu.cuLaunchKernel(kernel, (unsigned)((threads + GROUP - 1) / GROUP), 1, 1,
+                                   threads < GROUP ? (unsigned)threads : GROUP, 1, 1, 0, stream,
+                                   arguments, NULL));
 }
 
 /* ---- work ------------------------------------------------------------------------------------- */
@@ -121,9 +111,8 @@ static void put(tide_cu_stream stream, void *data, uint8_t value, size_t bytes)
     if (whole != 0)
         launch(storm.write, stream, words, (void *[]){&data, &words, &word});
     if (whole < bytes)
-        must(tide_cu.cuMemsetD8Async((tide_cu_address)(uintptr_t)data + whole, value, bytes - whole,
-                                     stream) == 0,
-             "cuMemsetD8Async");
+        must_cu(tide_cu.cuMemsetD8Async((tide_cu_address)(uintptr_t)data + whole, value,
+                                        bytes - whole, stream));
 }
 
 /* All is checked, and the last bytes of it go to the result. */
@@ -134,17 +123,16 @@ static void see(const runner *r, tide_cu_stream stream, uint8_t *data, uint8_t v
         launch(storm.spin, stream, 1, (void *[]){&rounds, &two, &storm.wrong_words});
         launch(storm.check, stream, words, (void *[]){&data, &words, &word, &storm.wrong_words});
     }
-    must(tide_cu.cuMemcpyAsync((tide_cu_address)(uintptr_t)r->result,
-                               (tide_cu_address)(uintptr_t)(data + bytes - RESULT), RESULT,
-                               stream) == 0,
-         "cuMemcpyAsync");
+    must_cu(tide_cu.cuMemcpyAsync((tide_cu_address)(uintptr_t)r->result,
+                                  (tide_cu_address)(uintptr_t)(data + bytes - RESULT), RESULT,
+                                  stream));
 }
 
 /* By the program itself, which a capture of another thread would forbid, and end. */
 static void wait_for(tide_cu_stream stream)
 {
     const int mode = tide_cuda_relax();
-    must(tide_cu.cuStreamSynchronize(stream) == 0, "cuStreamSynchronize");
+    must_cu(tide_cu.cuStreamSynchronize(stream));
     tide_cuda_relax_end(mode);
 }
 
@@ -288,7 +276,7 @@ static beside_exec capture(runner *r, size_t i, size_t bytes, uint8_t value, bes
 {
     beside_exec exec;
     const int in = (int)rng_below(&r->random, TIDE_CU_CAPTURE_RELAXED + 1);
-    must(storm.driver.cuStreamBeginCapture(r->own, in) == 0, "begin");
+    must_cu(storm.driver.cuStreamBeginCapture(r->own, in));
     {
         TIDE_SCOPE(r->pool);
         tide_cu_stream stream = i == 0 ? r->own : r->other;
@@ -297,9 +285,9 @@ static beside_exec capture(runner *r, size_t i, size_t bytes, uint8_t value, bes
         put(stream, x, value, bytes);
         see(r, stream, x, value, bytes);
     }
-    must(storm.driver.cuStreamEndCapture(r->own, made) == 0, "a call ended the capture");
+    must_cu(storm.driver.cuStreamEndCapture(r->own, made));
     const int mode = tide_cuda_relax();
-    must(storm.driver.cuGraphInstantiateWithFlags(&exec, *made, 0) == 0, "instantiate");
+    must_cu(storm.driver.cuGraphInstantiateWithFlags(&exec, *made, 0));
     tide_cuda_relax_end(mode);
     return exec;
 }
@@ -320,7 +308,7 @@ static void graph(runner *r, uint8_t value)
         tide_cu_stream stream = i < 2 ? r->own : r->other;
         must(tide_capture_use_on(capture, stream) == TIDE_OK, "tide_capture_use_on");
         put(stream, r->result, (uint8_t)~value, RESULT);
-        must(storm.driver.cuGraphLaunch(execs[i % 2], stream) == 0, "cuGraphLaunch");
+        must_cu(storm.driver.cuGraphLaunch(execs[i % 2], stream));
         look(r, (uint8_t)(value + i % 2), "graph");
     }
     must(tide_capture_drop(capture, r->own) == TIDE_OK, "tide_capture_drop");
@@ -341,10 +329,10 @@ static void graph(runner *r, uint8_t value)
 /* The first thread's pool is on the legacy stream. */
 static void begin(runner *r, bool first)
 {
-    must(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)) == 0, "cuCtxPushCurrent");
-    must(first || tide_cu.cuStreamCreate(&r->own, TIDE_CU_STREAM_NON_BLOCKING) == 0,
-         "cuStreamCreate");
-    must(tide_cu.cuStreamCreate(&r->other, TIDE_CU_STREAM_NON_BLOCKING) == 0, "cuStreamCreate");
+    must_cu(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)));
+    if (!first)
+        must_cu(tide_cu.cuStreamCreate(&r->own, TIDE_CU_STREAM_NON_BLOCKING));
+    must_cu(tide_cu.cuStreamCreate(&r->other, TIDE_CU_STREAM_NON_BLOCKING));
     r->pool = tide_pool_create(&(tide_pool_options){.device = storm.device, .stream = r->own});
     must(r->pool != NULL, "tide_pool_create");
     r->result = tide_acquire(r->pool, uint8_t, RESULT);
@@ -355,15 +343,19 @@ static void *run(void *user)
 {
     static void (*const steps[])(runner *, uint8_t) = {arrays, declared, buffers, pair,
                                                        filled, refused,  managed, graph};
+    static const char *const names[] = {"arrays", "declared", "buffers", "pair",
+                                        "filled", "refused",  "managed", "graph"};
     runner r = {.random = {(uintptr_t)user + 1}};
     begin(&r, user == NULL);
     for (unsigned long i = 0; i < storm.steps && time(NULL) < storm.until; i++) {
         uint64_t which = storm.planted ? 1 : rng_below(&r.random, 15); /* graphs are dear */
         which = which == 14 ? 7 : which % 7;
+        must_at = names[which];
         if (!storm.possible || steps[which] != refused)
             steps[which](&r, (uint8_t)rng_next(&r.random));
         __atomic_fetch_add(&storm.done, 1, __ATOMIC_RELAXED);
     }
+    must_at = "the end";
     must(tide_pool_wait(r.pool) == TIDE_OK, "tide_pool_wait");
     must(tide_pool_reset(r.pool) == TIDE_OK && tide_pool_destroy(r.pool) == TIDE_OK, "the end");
     return NULL;
@@ -378,9 +370,8 @@ static size_t mapped(void)
     tide_pool *holder = tide_pool_create(&(tide_pool_options){.device = storm.device});
     must(holder != NULL && tide_acquire(holder, uint8_t, storm.most) != NULL, "the largest");
     must(tide_device_memory_stats(storm.device, &memory) == TIDE_OK, "tide_device_memory_stats");
-    must(memory.driver_pool == NULL || /* a device may have none */
-             tide_cu.cuMemPoolGetAttribute(memory.driver_pool, TIDE_CU_POOL_RESERVED, &pool) == 0,
-         "cuMemPoolGetAttribute");
+    if (memory.driver_pool != NULL) /* a device may have none */
+        must_cu(tide_cu.cuMemPoolGetAttribute(memory.driver_pool, TIDE_CU_POOL_RESERVED, &pool));
     must(tide_pool_destroy(holder) == TIDE_OK, "the end");
     return memory.driver_reserved - pool;
 }
@@ -388,10 +379,10 @@ static size_t mapped(void)
 /* Before the threads: the kernels, and what they count. After them the count. */
 static void begin_count(void)
 {
-    must(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)) == 0, "cuCtxPushCurrent");
-    must(tide_cu.cuMemAlloc(&storm.wrong_words, sizeof(uint64_t)) == 0, "cuMemAlloc");
-    must(tide_cu.cuMemsetD8Async(storm.wrong_words, 0, sizeof(uint64_t), NULL) == 0, "a fill");
-    must(tide_cu.cuStreamSynchronize(NULL) == 0, "cuStreamSynchronize");
+    must_cu(tide_cu.cuCtxPushCurrent(tide_device_context(storm.device)));
+    must_cu(tide_cu.cuMemAlloc(&storm.wrong_words, sizeof(uint64_t)));
+    must_cu(tide_cu.cuMemsetD8Async(storm.wrong_words, 0, sizeof(uint64_t), NULL));
+    must_cu(tide_cu.cuStreamSynchronize(NULL));
     load_kernels();
 }
 
@@ -405,6 +396,20 @@ static void end_count(void)
     storm.wrong += words;
 }
 
+/* A storm in which nothing was done, or which no kernel saw, has shown nothing. */
+static int end_storm(const char *way)
+{
+    const char *lacks = storm.done == 0 ? "steps" : storm.check == NULL ? "kernels" : NULL;
+    printf("{\"storm\":\"%s\",\"steps\":%lu,\"threads\":%d,\"wrong\":%lu,\"kernels\":%s}\n", way,
+           storm.done, THREADS, storm.wrong, storm.check != NULL ? "true" : "false");
+    if (storm.done != 0 && (storm.wrong == 0) == storm.planted)
+        return EXIT_FAILURE;
+    if (lacks == NULL)
+        return EXIT_SUCCESS;
+    printf("storm: no %s\n", lacks);
+    return 77;
+}
+
 int main(int count, char **arguments)
 {
     enum { LARGE_MAX = 64 << 20 };
@@ -412,7 +417,6 @@ int main(int count, char **arguments)
     if (count < 3 || !beside_load(&storm.driver) ||
         (storm.device = tide_device_open("cuda:0")) == NULL)
         return count < 3 ? 2 : 77;
-    storm.until = time(NULL) + (time_t)strtoul(arguments[1], NULL, 10);
     storm.steps = strtoul(arguments[2], NULL, 10);
     storm.planted = count > 3 && strcmp(arguments[3], "planted") == 0;
     storm.possible = count > 3 && strcmp(arguments[3], "possible") == 0;
@@ -421,6 +425,7 @@ int main(int count, char **arguments)
     storm.odd = tide_type_register("odd", 3, 1);
     storm.large = tide_type_register("large", 44, 4);
     begin_count();
+    storm.until = time(NULL) + (time_t)strtoul(arguments[1], NULL, 10); /* once all is compiled */
     storm.buffers = tide_buffers_create(storm.device, NULL);
     must(storm.buffers != NULL, "tide_buffers_create");
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -432,6 +437,5 @@ int main(int count, char **arguments)
     double paged = 0;
     must(tide_tune_get("cuda_memory", &paged) == TIDE_OK, "tide_tune_get");
     must(paged == 0 || mapped() >= storm.most, "nothing is mapped by the page");
-    printf("storm: %lu steps of %d threads, %lu wrong\n", storm.done, THREADS, storm.wrong);
-    return (storm.wrong == 0) == storm.planted ? EXIT_FAILURE : EXIT_SUCCESS;
+    return end_storm(count > 3 ? arguments[3] : "sound");
 }
