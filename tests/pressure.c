@@ -274,6 +274,32 @@ static void pools_give_back_to_buffers_and_buffers_to_pools(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* What the pool gives up goes into the cache first, and is held there until the cache gives it up. */
+static void of_slots_that_are_buffers_only_those_go_that_are_missing(void **state)
+{
+    (void)state;
+    enum { SLOTS = 80, SLOT = 64 << 10 };
+    tide_buffers *buffers = tide_buffers_create(NULL, NULL);
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.buffers = buffers});
+    {
+        TIDE_SCOPE(pool);
+        for (unsigned i = 0; i < SLOTS; i++)
+            take(pool, TIDE_U8, SLOT, (unsigned char)i);
+    }
+    leave_room(8 * SLOT - SLOT / 2);
+    {
+        TIDE_SCOPE(pool);
+        take(pool, TIDE_U8, 8 * SLOT, 1);
+    }
+    leave_room(0);
+    tide_buffers_statistics now;
+    expect_ok(tide_buffers_stats(buffers, &now, NULL, 0));
+    assert_int_equal(now.failed, 0);
+    assert_int_equal(stats_of(pool).pressed, 1);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 static void who_is_refused_is_told_who_holds_how_much(void **state)
 {
     (void)state;
@@ -493,6 +519,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(given_memory_is_used_whole),
     cmocka_unit_test(other_pools_of_the_thread_give_back),
     cmocka_unit_test(pools_give_back_to_buffers_and_buffers_to_pools),
+    cmocka_unit_test(of_slots_that_are_buffers_only_those_go_that_are_missing),
     cmocka_unit_test(who_is_refused_is_told_who_holds_how_much),
     cmocka_unit_test(what_idle_threads_hold_is_given_back_at_the_limit),
     cmocka_unit_test(what_idle_threads_hold_goes_by_age),

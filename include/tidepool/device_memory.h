@@ -10,15 +10,17 @@
  * Before a request is refused, by a limit or by the driver, it is tried again after each of these:
  *
  *   1. free slots of the pool that wants the memory, first the one that a larger one replaces
- *   2. free slots of the calling thread's other pools on the device, then what buffers have cached
+ *   2. free slots of the calling thread's other pools on the device, then what buffers have cached (a
+ *      pool that draws from buffers has that go before 1)
  *   3. what is on its way back: the host waits for the work that uses it
  *   4. the program's function is asked, below
  *
  * By a limit no more goes than is missing; a driver that refuses twice gets all of it. Nothing goes, and
- * nobody is asked, where the request is for more than the whole device. Left alone are pools of other
- * threads, whatever they keep free; pools that a capture has begun on; and, in 2, pools with a check
- * level, a hook or buffers of their own, and all pools where pinned or managed memory is wanted. The
- * message of a refusal says how much pools and buffers hold, and which pool most.
+ * nobody is asked, where a request for the device's own memory is for more than it has. Left alone are
+ * pools of other threads, whatever they keep free; pools that a capture has begun on; and, in 2, pools
+ * with a check level, a hook or buffers of their own, and all pools where memory is wanted that lies
+ * elsewhere (pinned, or managed and moved by the driver). The message of a refusal says how much pools
+ * and buffers hold, and which pool most.
  *
  * Any thread, all functions, and for a device that is open: else TIDE_ERROR_DEVICE.
  * TIDE_ERROR_ARGUMENT for NULLs. */

@@ -26,7 +26,8 @@ TIDE_BEGIN_DECLS
 /* Asked before an allocation that would take the process past the soft limit: `held` bytes are held
  * and `wanted` more are. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of
  * its thread, tide_pool_request for others', its own caches); true: look again (it is asked 16 times at
- * most). False: it has no more, and the allocation goes on, up to the hard limit.
+ * most for each try of an allocation). False: it has no more, and the allocation goes on, up to the hard
+ * limit.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside of
  * itself. The pool that wants the memory refuses it (TIDE_ERROR_STATE); the buffers that want it may be

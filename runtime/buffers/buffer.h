@@ -18,7 +18,8 @@ tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *w
 
 /* ---- release ---- */
 
-/* tide_buffer_acquire_on. `calm`: it fails where somebody would have to give memory up for it. */
+/* tide_buffer_acquire_on. `calm`: it fails where more would have to go for it than what buffers have
+ * cached. */
 tide_buffer tide_buffer_acquire_calmly(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                        void *stream, bool calm);
 

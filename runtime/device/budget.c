@@ -31,8 +31,9 @@ static bool budget_counts(const tide_device *device, int memory)
 
 bool tide_budget_is_own(const tide_device *device, int memory)
 {
+    bool shared = memory == TIDE_MEMORY_MANAGED && !device->concurrent; /* it is not moved out */
     return device->host || device->integrated || memory == TIDE_MEMORY_DEVICE ||
-           memory == TIDE_MEMORY_IPC;
+           memory == TIDE_MEMORY_IPC || shared;
 }
 
 bool tide_budget_never(const tide_device *device, int memory, size_t bytes)

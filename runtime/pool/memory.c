@@ -234,7 +234,7 @@ static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
     tide_pool_open_again(pool, was);
 }
 
-/* `calm`: nobody gives anything up for it. */
+/* `calm`: for it goes at most what buffers have cached, and with that what the pool has given to these. */
 static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, bool calm, void **data)
 {
     return want->buffer != NULL

@@ -276,6 +276,26 @@ static bool depot_is_none(tide_status status)
     return status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
 }
 
+static size_t depot_missing(const tide_device *device, tide_status status, size_t bytes, bool again)
+{
+    return status == TIDE_ERROR_LIMIT || !device->host
+               ? tide_budget_missing(device, status, bytes, again)
+               : bytes;
+}
+
+/* What buffers have cached goes, and it is asked for once more. */
+static tide_status depot_allocate_calmly(tide_buffers *buffers, const tide_want *want, size_t bytes,
+                                         tide_status status, void **data)
+{
+    tide_device *device = tide_hand_over_device_of(buffers, want->key);
+    size_t missing = depot_missing(device, status, bytes, false);
+    return missing != 0 && tide_depot_press(device, tide_hand_over_memory_of(buffers, want->key),
+                                            missing) != 0
+               ? tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call,
+                                         data)
+               : status;
+}
+
 /* What nobody uses of the memory that the buffer is of is given back, and it is asked for once more;
  * of a device then again as often as somebody gives some back; not for ever, because other threads
  * may take it. */
@@ -285,16 +305,16 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
     const int memory = tide_hand_over_memory_of(buffers, want->key);
     unsigned asked = 0, tries = 1;
-    if (want->calm || tide_budget_never(device, memory, bytes))
+    if (tide_budget_never(device, memory, bytes))
         return status;
+    if (want->calm)
+        return depot_allocate_calmly(buffers, want, bytes, status, data);
     tide_lock_take(&buffers->mutex);
     buffers->pressed++;
     tide_lock_let_go(&buffers->mutex);
     TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
     for (bool again = true; again && tries < TRIES_MAX; tries++) {
-        size_t missing = status == TIDE_ERROR_LIMIT || !device->host
-                             ? tide_budget_missing(device, status, bytes, tries > 1)
-                             : bytes;
+        size_t missing = depot_missing(device, status, bytes, tries > 1);
         size_t gone = missing != 0 ? tide_press(device, memory, missing) : 0;
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
@@ -427,7 +447,7 @@ static uint32_t depot_make(tide_buffers *buffers, const tide_want *want)
         return slot;
     if (depot_allocate(buffers, want, bytes, &data) != TIDE_OK) {
         tide_lock_take(&buffers->mutex);
-        buffers->failed++;
+        buffers->failed += !want->calm;
         tide_handle_give(buffers, slot);
         tide_lock_let_go(&buffers->mutex);
         return TIDE_NO_RECORD;

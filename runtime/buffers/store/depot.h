@@ -13,7 +13,7 @@ typedef struct tide_want {
     unsigned key, bucket;
     tide_hand_over passing;
     const char *call;
-    bool calm; /* where there is none nobody gives anything up for it, or is asked */
+    bool calm; /* where there is none only what buffers have cached goes, and nobody is asked */
 } tide_want;
 
 /* What the thread's cell could not give: from the depot or the device. TIDE_NO_RECORD with a message

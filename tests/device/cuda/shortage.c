@@ -186,6 +186,29 @@ static void slots_that_are_buffers_go_too(void **unused)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* The driver does not say how little is missing: as much goes as is wanted. */
+static void of_slots_that_are_buffers_no_more_go_than_are_wanted(void **unused)
+{
+    (void)unused;
+    enum { SLOTS = 80, SLOT = UNIT / 8 };
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    {
+        TIDE_SCOPE(pool);
+        for (unsigned i = 0; i < SLOTS; i++)
+            assert_non_null(tide_acquire(pool, uint8_t, SLOT));
+    }
+    fake_limit(fake_live_bytes() + 8 * SLOT - SLOT / 2);
+    {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, uint8_t, 8 * SLOT));
+    }
+    assert_int_equal(pressed_of(pool), 8);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 /* By a limit, too. */
 static void what_buffers_have_cached_goes(void **unused)
 {
@@ -414,6 +437,7 @@ int main(void)
         shortage(another_pool_of_the_thread_gives_back),
         shortage(idle_pools_of_the_thread_give_back_to_buffers),
         shortage(slots_that_are_buffers_go_too),
+        shortage(of_slots_that_are_buffers_no_more_go_than_are_wanted),
         shortage(what_buffers_have_cached_goes),
         shortage(a_captured_pool_gets_what_others_have_free),
         shortage(by_a_limit_no_more_goes_than_is_missing),
