@@ -17,9 +17,8 @@ enum { BYTES = 4096 };
 /* ---- adaptors ------------------------------------------------------------------------------- */
 
 /* The instances stay, so the driver is made new only once. */
-static void torch_and_cupy_get_memory_in_the_order_of_streams(void **unused)
+TEST(torch_and_cupy_get_memory_in_the_order_of_streams)
 {
-    (void)unused;
     fake_reset(2, 7);
     tide_cuda_driver_set(FAKE_CUDA);
     void *one = fake_stream_create(0), *other = fake_stream_create(0);
@@ -47,9 +46,8 @@ static void torch_and_cupy_get_memory_in_the_order_of_streams(void **unused)
     assert_int_equal(unexpected(), 0); /* the streams stay, as the instances do */
 }
 
-static void adaptors_refuse_with_a_message(void **unused)
+TEST(adaptors_refuse_with_a_message)
 {
-    (void)unused;
     int local = 0;
     void *stream = fake_stream_create(0);
     assert_null(tide_torch_malloc(0, 0, stream));
@@ -93,9 +91,8 @@ static unsigned calls_of_pairs(void *stream)
 }
 
 /* Nobody is asked about the legacy stream, which is never captured, nor about any once PyTorch tells. */
-static void a_pair_of_cached_memory_calls_no_driver(void **unused)
+TEST(a_pair_of_cached_memory_calls_no_driver)
 {
-    (void)unused;
     void *stream = fake_stream_create(0);
     fake_use_device(0); /* as PyTorch has it */
     assert_int_equal(calls_of_pairs(NULL), 0);
@@ -158,9 +155,8 @@ static size_t bytes_of_pool(tide_torch_pool pool)
 }
 
 /* No tensor made beside the graphs is spoiled by their launches; graphs of one pool share memory. */
-static void a_graphs_memory_stays_its_pools_until_that_is_released(void **unused)
+TEST(a_graphs_memory_stays_its_pools_until_that_is_released)
 {
-    (void)unused;
     enum { TENSORS = 20 };
     const tide_torch_pool pool = {7, 9};
     void *stream = fake_stream_create(0), *out = NULL, *second_out = NULL, *tensors[TENSORS];
@@ -237,9 +233,8 @@ static void use_and_drop(tide_torch_pool pool, void *stream, size_t bytes)
 }
 
 /* Each call, with a pool of a dropped graph there, beside a capture that nobody has told of. */
-static void nothing_ends_a_capture_that_nobody_told_of(void **unused)
+TEST(nothing_ends_a_capture_that_nobody_told_of)
 {
-    (void)unused;
     const tide_torch_pool dropped = {3, 1}, dropped_meanwhile = {3, 2};
     void *beside = fake_stream_create(0), *other = fake_stream_create(0);
     tide_torch_told();
@@ -269,9 +264,8 @@ static void nothing_ends_a_capture_that_nobody_told_of(void **unused)
 }
 
 /* And serves the same pool again until then. */
-static void a_dropped_graphs_memory_goes_back_in_a_trim(void **unused)
+TEST(a_dropped_graphs_memory_goes_back_in_a_trim)
 {
-    (void)unused;
     const tide_torch_pool pool = {4, 1};
     void *stream = fake_stream_create(0);
     tide_device *device = tide_device_open("cuda:0");
@@ -304,9 +298,8 @@ static void drop_and_limit(void *stream)
 }
 
 /* To PyTorch's allocator, and to a pool of ours. */
-static void a_dropped_graphs_memory_goes_back_before_memory_is_refused(void **unused)
+TEST(a_dropped_graphs_memory_goes_back_before_memory_is_refused)
 {
-    (void)unused;
     void *stream = fake_stream_create(0);
     tide_device *device = tide_device_open("cuda:0");
     tide_pool *own = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
@@ -327,9 +320,8 @@ static void a_dropped_graphs_memory_goes_back_before_memory_is_refused(void **un
 }
 
 /* PyTorch's, or one of ours. Who is refused is told of it. */
-static void a_dropped_graphs_memory_stays_while_a_capture_is_told_of(void **unused)
+TEST(a_dropped_graphs_memory_stays_while_a_capture_is_told_of)
 {
-    (void)unused;
     void *stream = fake_stream_create(0), *other = fake_stream_create(0);
     const tide_torch_capture capture = {takes_its_own, NULL, other};
     tide_device *device = tide_device_open("cuda:0");
@@ -366,9 +358,8 @@ static bool empty_in_a_visit(const tide_buffers_information *visited, void *unus
     return false;
 }
 
-static void what_cannot_be_ended_stays(void **unused)
+TEST(what_cannot_be_ended_stays)
 {
-    (void)unused;
     void *stream = fake_stream_create(0);
     use_and_drop((tide_torch_pool){8, 1}, stream, BYTES);
     fake_fail("cuCtxSynchronize", 1, 999, true);
@@ -401,9 +392,8 @@ static void *use_and_drop_often(void *number)
     return stream;
 }
 
-static void threads_drop_graphs_and_trim(void **unused)
+TEST(threads_drop_graphs_and_trim)
 {
-    (void)unused;
     pthread_t threads[THREADS];
     void *stream;
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -438,9 +428,8 @@ static bool is_ended_meanwhile(void *user, void *stream)
     return true;
 }
 
-static void pytorch_is_asked_with_nothing_locked(void **unused)
+TEST(pytorch_is_asked_with_nothing_locked)
 {
-    (void)unused;
     void *stream = fake_stream_create(0);
     const tide_torch_capture capture = {is_ended_meanwhile, count_end, NULL};
     ended = 0;
@@ -472,9 +461,8 @@ __attribute__((constructor(101))) static void look_first(void)
 }
 
 /* The driver does not work there, so no capture begins, and nothing is waited for. */
-static void a_child_finds_the_lists_of_graphs_whole(void **unused)
+TEST(a_child_finds_the_lists_of_graphs_whole)
 {
-    (void)unused;
     int status = 1;
     held_at_fork = false;
     use_and_drop((tide_torch_pool){6, 2}, fake_stream_create(0), BYTES);
@@ -493,9 +481,8 @@ static void a_child_finds_the_lists_of_graphs_whole(void **unused)
     assert_int_equal(pools_of_graphs(), 0);
 }
 
-static void what_a_recorded_stream_uses_is_reused_behind_it(void **unused)
+TEST(what_a_recorded_stream_uses_is_reused_behind_it)
 {
-    (void)unused;
     void *stream = fake_stream_create(0), *other = fake_stream_create(0);
     tide_torch_told();
     for (uint8_t i = 0; i < 20; i++) {
@@ -512,9 +499,8 @@ static void what_a_recorded_stream_uses_is_reused_behind_it(void **unused)
     expect_order();
 }
 
-static void of_a_lost_device_nothing_is_handed_out(void **unused)
+TEST(of_a_lost_device_nothing_is_handed_out)
 {
-    (void)unused;
     void *x = tide_torch_malloc(BYTES, 0, NULL), *y = tide_cupy_malloc(NULL, BYTES, 0);
     assert_true(x != NULL && y != NULL);
     (void)use_pool((tide_torch_pool){7, 2}, fake_stream_create(0), BYTES);
@@ -537,21 +523,5 @@ static void of_a_lost_device_nothing_is_handed_out(void **unused)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(torch_and_cupy_get_memory_in_the_order_of_streams),
-        cmocka_unit_test(adaptors_refuse_with_a_message),
-        cmocka_unit_test(a_pair_of_cached_memory_calls_no_driver),
-        cmocka_unit_test(a_graphs_memory_stays_its_pools_until_that_is_released),
-        cmocka_unit_test(nothing_ends_a_capture_that_nobody_told_of),
-        cmocka_unit_test(a_dropped_graphs_memory_goes_back_in_a_trim),
-        cmocka_unit_test(a_dropped_graphs_memory_goes_back_before_memory_is_refused),
-        cmocka_unit_test(a_dropped_graphs_memory_stays_while_a_capture_is_told_of),
-        cmocka_unit_test(what_cannot_be_ended_stays),
-        cmocka_unit_test(threads_drop_graphs_and_trim),
-        cmocka_unit_test(pytorch_is_asked_with_nothing_locked),
-        cmocka_unit_test(a_child_finds_the_lists_of_graphs_whole),
-        cmocka_unit_test(what_a_recorded_stream_uses_is_reused_behind_it),
-        cmocka_unit_test(of_a_lost_device_nothing_is_handed_out),
-    };
-    return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
+    return RUN_TESTS("adaptors");
 }

@@ -58,9 +58,8 @@ static void delay(const scene *s, void *data)
 /* ---- device memory --------------------------------------------------------------------------- */
 
 /* On one stream no event orders it, on two in turn one for each change; no host waits. */
-static void streams_order_the_memory_and_no_host_waits(void **state)
+TEST(streams_order_the_memory_and_no_host_waits)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 40; seed++) {
         bool two = seed % 2 != 0;
         scene s = begin(seed);
@@ -84,9 +83,8 @@ static void streams_order_the_memory_and_no_host_waits(void **state)
     }
 }
 
-static void out_of_memory_gives_the_cache_back_and_asks_again(void **state)
+TEST(out_of_memory_gives_the_cache_back_and_asks_again)
 {
-    (void)state;
     scene s = begin(6);
     void *data;
     fake_limit(fake_live_bytes() + 10 * BYTES);
@@ -110,9 +108,8 @@ static void out_of_memory_gives_the_cache_back_and_asks_again(void **state)
 /* ---- pinned memory ----------------------------------------------------------------------------
  */
 
-static void pinned_memory_is_neither_handed_out_nor_trimmed_in_use(void **state)
+TEST(pinned_memory_is_neither_handed_out_nor_trimmed_in_use)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 20; seed++) {
         scene s = begin(seed);
         void *device, *first, *second, *third;
@@ -142,9 +139,8 @@ static void pinned_memory_is_neither_handed_out_nor_trimmed_in_use(void **state)
     }
 }
 
-static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
+TEST(an_integrated_device_gets_memory_that_the_host_sees)
 {
-    (void)state;
     scene s = begin(4);
     void *data;
     s.b.device->integrated = true;
@@ -165,9 +161,8 @@ static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
  */
 
 /* Its own stream's, or new memory: no event between a captured stream and another. */
-static void a_capture_follows_no_other_stream(void **state)
+TEST(a_capture_follows_no_other_stream)
 {
-    (void)state;
     scene s = begin(8);
     void *data, *graph = NULL, *first;
     tide_buffer held = take(&s, 0, s.b.stream, &data), ours = take(&s, 0, s.b.stream, &first);
@@ -198,9 +193,8 @@ static void a_capture_follows_no_other_stream(void **state)
     end(&s);
 }
 
-static void a_lost_device_is_left_in_peace(void **state)
+TEST(a_lost_device_is_left_in_peace)
 {
-    (void)state;
     scene s = begin(9);
     void *data;
     tide_buffer live = take(&s, 0, s.b.stream, &data), cached = take(&s, 0, s.b.stream, &data);
@@ -223,9 +217,8 @@ static void a_lost_device_is_left_in_peace(void **state)
 /* ---- shared, pools ------------------------------------------------------------------------------
  */
 
-static void one_shared_instance_for_each_device(void **state)
+TEST(one_shared_instance_for_each_device)
 {
-    (void)state;
     bench b = bench_start(10);
     tide_device *second = tide_device_open("cuda:1");
     tide_buffers *here = tide_buffers_shared(b.device, TIDE_BUFFER_DEVICE);
@@ -245,14 +238,5 @@ static void one_shared_instance_for_each_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_order_the_memory_and_no_host_waits),
-        cmocka_unit_test(out_of_memory_gives_the_cache_back_and_asks_again),
-        cmocka_unit_test(pinned_memory_is_neither_handed_out_nor_trimmed_in_use),
-        cmocka_unit_test(an_integrated_device_gets_memory_that_the_host_sees),
-        cmocka_unit_test(a_capture_follows_no_other_stream),
-        cmocka_unit_test(a_lost_device_is_left_in_peace),
-        cmocka_unit_test(one_shared_instance_for_each_device),
-    };
-    return cmocka_run_group_tests_name("buffers on CUDA", tests, NULL, NULL);
+    return RUN_TESTS("buffers on CUDA");
 }

@@ -19,9 +19,8 @@ enum { BYTES = 4096 };
 /* ---- the legacy stream ---------------------------------------------------------------------- */
 
 /* A pool on the legacy stream while a blocking stream is captured: refused, and no harm done. */
-static void the_legacy_stream_is_refused_while_it_would_end_a_capture(void **state)
+TEST(the_legacy_stream_is_refused_while_it_would_end_a_capture)
 {
-    (void)state;
     bench own = bench_start(2);
     void *captured = fake_stream_create_blocking(0);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = own.device});
@@ -47,9 +46,8 @@ static void the_legacy_stream_is_refused_while_it_would_end_a_capture(void **sta
 }
 
 /* What was acquired already is not lost when it cannot be filled. */
-static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
+TEST(a_zeroed_buffer_that_is_refused_is_not_lost)
 {
-    (void)state;
     bench own = bench_start(10);
     void *captured = fake_stream_create_blocking(0);
     tide_buffers *buffers = tide_buffers_create(own.device, NULL);
@@ -73,9 +71,8 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
 }
 
 /* What cannot be read yet is left later: nothing has changed. */
-static void memory_of_kernels_is_left_when_its_capture_is_over(void **state)
+TEST(memory_of_kernels_is_left_when_its_capture_is_over)
 {
-    (void)state;
     bench own = bench_start(12);
     tide_bump_scope scope;
     expect_ok(tide_bump_enter(own.pool, BYTES, &scope));
@@ -127,9 +124,8 @@ static void launch_beside(const bench *own, void *graph, void *other)
 }
 
 /* What the capture did not hand out stays the pool's. */
-static void a_capture_takes_what_it_used_and_no_more(void **state)
+TEST(a_capture_takes_what_it_used_and_no_more)
 {
-    (void)state;
     bench own = bench_start(6);
     void *graph;
     uint8_t *live = tide_acquire(own.pool, uint8_t, BYTES), *first[2];
@@ -162,9 +158,8 @@ static void a_capture_takes_what_it_used_and_no_more(void **state)
 }
 
 /* New memory, and a slot that grows: what that gives up stays the graph's. */
-static void a_captured_pool_grows(void **state)
+TEST(a_captured_pool_grows)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 20; seed++) {
         bench own = bench_start(seed);
         void *other = fake_stream_create(0), *graph = NULL;
@@ -198,9 +193,8 @@ static void a_captured_pool_grows(void **state)
     }
 }
 
-static void a_pool_may_end_in_the_middle_of_a_capture(void **state)
+TEST(a_pool_may_end_in_the_middle_of_a_capture)
 {
-    (void)state;
     bench own = bench_start(7);
     expect_ok(tide_capture_begin(own.pool));
     bench_end(&own);
@@ -265,18 +259,16 @@ static size_t serve_batches(uint32_t seed, bool largest_first, bool told)
     return taken;
 }
 
-static void graphs_that_never_run_at_once_take_what_the_largest_takes(void **state)
+TEST(graphs_that_never_run_at_once_take_what_the_largest_takes)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 5; seed++)
         assert_int_equal(serve_batches(seed, true, true), LARGEST + LARGEST / 2);
     assert_true(serve_batches(5, false, true) > LARGEST + LARGEST / 2); /* what slots outgrew */
     (void)serve_batches(6, true, false);
 }
 
-static void a_launch_after_the_drop_is_told(void **state)
+TEST(a_launch_after_the_drop_is_told)
 {
-    (void)state;
     bench own = bench_start(7);
     expect_ok(tide_capture_begin(own.pool));
     void *graph = capture_batch(&own, BYTES, 1);
@@ -299,9 +291,8 @@ static void *adopt_pool(void *pool)
     return (void *)(uintptr_t)tide_pool_adopt(pool);
 }
 
-static void a_pool_stays_with_the_thread_whose_default_stream_it_is_on(void **state)
+TEST(a_pool_stays_with_the_thread_whose_default_stream_it_is_on)
 {
-    (void)state;
     pthread_t thread;
     void *said = NULL;
     bench own = bench_start(3);
@@ -318,16 +309,5 @@ static void a_pool_stays_with_the_thread_whose_default_stream_it_is_on(void **st
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_legacy_stream_is_refused_while_it_would_end_a_capture),
-        cmocka_unit_test(a_capture_takes_what_it_used_and_no_more),
-        cmocka_unit_test(a_zeroed_buffer_that_is_refused_is_not_lost),
-        cmocka_unit_test(memory_of_kernels_is_left_when_its_capture_is_over),
-        cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),
-        cmocka_unit_test(a_captured_pool_grows),
-        cmocka_unit_test(graphs_that_never_run_at_once_take_what_the_largest_takes),
-        cmocka_unit_test(a_launch_after_the_drop_is_told),
-        cmocka_unit_test(a_pool_stays_with_the_thread_whose_default_stream_it_is_on),
-    };
-    return cmocka_run_group_tests_name("captures", tests, NULL, NULL);
+    return RUN_TESTS("captures");
 }

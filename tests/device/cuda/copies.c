@@ -35,9 +35,8 @@ static void expect_there(tide_pool *pool, const uint32_t *array, uint32_t seed)
     assert_memory_equal(got, wanted, sizeof got);
 }
 
-static void uploads_in_flight_do_not_disturb_each_other(void **unused)
+TEST(uploads_in_flight_do_not_disturb_each_other)
 {
-    (void)unused;
     for (uint32_t seed = 1; seed <= scaled(50, 5); seed++) {
         bench b = start(seed);
         {
@@ -66,9 +65,8 @@ static void uploads_in_flight_do_not_disturb_each_other(void **unused)
 enum { CHUNK_WORDS = 1024, CHUNKS = 4 };
 
 /* The wait for the next chunk fails; the one before is in flight still, and stays as it is. */
-static void a_failed_upload_leaves_those_before_alone(void **unused)
+TEST(a_failed_upload_leaves_those_before_alone)
 {
-    (void)unused;
     for (uint32_t seed = 1; seed <= 10; seed++) {
         bench b = start(seed);
         {
@@ -98,9 +96,8 @@ static void a_failed_upload_leaves_those_before_alone(void **unused)
     }
 }
 
-static void an_upload_waits_only_when_the_ring_is_full(void **unused)
+TEST(an_upload_waits_only_when_the_ring_is_full)
 {
-    (void)unused;
     bench b = start(7);
     char *array = tide_acquire_type(b.pool, TIDE_U8, 4 * 4096);
     static char bytes[4 * 4096];
@@ -119,9 +116,8 @@ static void an_upload_waits_only_when_the_ring_is_full(void **unused)
 }
 
 /* The driver here loads no kernels: a block on the device would be a copy more, and memory. */
-static void a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it(void **unused)
+TEST(a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it)
 {
-    (void)unused;
     bench b = start(8);
     {
         TIDE_FRAME(b.pool, (uint8_t, x, 100), (uint8_t, y, 100), (uint8_t, z, 100));
@@ -141,9 +137,8 @@ static void a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it(v
 
 /* What is staged would be read at each replay, whatever was there by then. A frame that is refused has put
  * nothing into the graph, either. */
-static void staging_during_capture_is_refused(void **unused)
+TEST(staging_during_capture_is_refused)
 {
-    (void)unused;
     bench b = start(3);
     {
         TIDE_FRAME(b.pool, (uint8_t, from, 100), (uint8_t, to, 100));
@@ -173,9 +168,8 @@ static void staging_during_capture_is_refused(void **unused)
     end(&b);
 }
 
-static void a_checked_pool_tells_pointers_in_the_wrong_order(void **unused)
+TEST(a_checked_pool_tells_pointers_in_the_wrong_order)
 {
-    (void)unused;
     uint32_t words[WORDS] = {0};
     bench b = bench_start_with(6, (tide_pool_options){.check = TIDE_CHECK_POISON});
     {
@@ -199,9 +193,8 @@ static void a_checked_pool_tells_pointers_in_the_wrong_order(void **unused)
     bench_end(&b);
 }
 
-static void a_failed_copy_names_the_call(void **unused)
+TEST(a_failed_copy_names_the_call)
 {
-    (void)unused;
     uint32_t words[WORDS] = {0};
     bench b = start(7);
     {
@@ -216,14 +209,5 @@ static void a_failed_copy_names_the_call(void **unused)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uploads_in_flight_do_not_disturb_each_other),
-        cmocka_unit_test(a_failed_upload_leaves_those_before_alone),
-        cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
-        cmocka_unit_test(a_frame_goes_up_by_a_copy_for_each_part_where_no_kernel_unpacks_it),
-        cmocka_unit_test(staging_during_capture_is_refused),
-        cmocka_unit_test(a_checked_pool_tells_pointers_in_the_wrong_order),
-        cmocka_unit_test(a_failed_copy_names_the_call),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS("copies");
 }

@@ -12,9 +12,8 @@ enum { BYTES = 10000 };
 
 /* ---- buffers -------------------------------------------------------------------------------- */
 
-static void host_and_device_use_the_same_bytes(void **unused)
+TEST(host_and_device_use_the_same_bytes)
 {
-    (void)unused;
     bench b = bench_start_without(5, 0);
     assert_true(info_of(b.device).managed && info_of(b.device).concurrent);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
@@ -36,9 +35,8 @@ static void host_and_device_use_the_same_bytes(void **unused)
 }
 
 /* Handed out, and given back to the driver, when the work before the release is over. */
-static void it_is_nobody_elses_before_its_work_is_over(void **unused)
+TEST(it_is_nobody_elses_before_its_work_is_over)
 {
-    (void)unused;
     unsigned used_again = 0;
     for (uint32_t seed = 1; seed <= 20; seed++) {
         bench b = bench_start(seed);
@@ -63,9 +61,8 @@ static void it_is_nobody_elses_before_its_work_is_over(void **unused)
     assert_true(used_again > 20);
 }
 
-static void zeros_are_written_on_the_stream(void **unused)
+TEST(zeros_are_written_on_the_stream)
 {
-    (void)unused;
     bench b = bench_start_without(5, FAKE_CONCURRENT);
     assert_true(info_of(b.device).managed && !info_of(b.device).concurrent);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
@@ -83,9 +80,8 @@ static void zeros_are_written_on_the_stream(void **unused)
 
 /* ---- pools, shared buffers ------------------------------------------------------------------ */
 
-static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
+TEST(a_pool_of_managed_buffers_has_managed_slots)
 {
-    (void)unused;
     bench b = bench_start_without(5, 0);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
     tide_pool *pool = tide_pool_create(
@@ -108,9 +104,8 @@ static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
 
 /* ---- where there is none -------------------------------------------------------------------- */
 
-static void a_device_without_it_says_so(void **unused)
+TEST(a_device_without_it_says_so)
 {
-    (void)unused;
     bench b = bench_start_without(5, FAKE_MANAGED);
     assert_false(info_of(b.device).managed || info_of(b.device).concurrent);
     assert_null(tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED));
@@ -133,12 +128,5 @@ static void a_device_without_it_says_so(void **unused)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_and_device_use_the_same_bytes),
-        cmocka_unit_test(it_is_nobody_elses_before_its_work_is_over),
-        cmocka_unit_test(zeros_are_written_on_the_stream),
-        cmocka_unit_test(a_pool_of_managed_buffers_has_managed_slots),
-        cmocka_unit_test(a_device_without_it_says_so),
-    };
-    return cmocka_run_group_tests_name("managed", tests, NULL, NULL);
+    return RUN_TESTS("managed");
 }

@@ -15,9 +15,8 @@ enum { MANY = 100000, HALF = 1 << 20 };
 /* ---- fills ---------------------------------------------------------------------------------- */
 
 /* A fill that is one unit wide and very high is slow on a GPU. */
-static void wide_values_are_not_filled_in_high_columns(void **unused)
+TEST(wide_values_are_not_filled_in_high_columns)
 {
-    (void)unused;
     bench b = bench_start(1);
     {
         TIDE_SCOPE(b.pool);
@@ -40,9 +39,8 @@ static void wide_values_are_not_filled_in_high_columns(void **unused)
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-static void pinned_memory_is_not_staged_again(void **unused)
+TEST(pinned_memory_is_not_staged_again)
 {
-    (void)unused;
     expect_ok(tide_tune_set("staging", 4)); /* KiB, of each of four chunks */
     bench b = bench_start(2);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_PINNED);
@@ -112,9 +110,8 @@ static void look_on(const tide_pool_event *event, void *user)
     (void)event, (void)user;
 }
 
-static void the_program_is_asked_before_a_request_fails(void **unused)
+TEST(the_program_is_asked_before_a_request_fails)
 {
-    (void)unused;
     bench b = bench_start(3);
     tide_pool *second = tide_pool_create(
         &(tide_pool_options){.device = b.device, .stream = b.stream, .hook = look_on});
@@ -144,9 +141,8 @@ static void the_program_is_asked_before_a_request_fails(void **unused)
     bench_end(&b);
 }
 
-static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
+TEST(buffers_ask_too_and_the_limit_holds_for_all)
 {
-    (void)unused;
     bench b = bench_start_with(4, (tide_pool_options){.name = "bench", .hook = look_on});
     giver g = {.pool = b.pool, .wants = 1};
     expect_ok(tide_device_memory_set(
@@ -183,9 +179,8 @@ static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
 }
 
 /* A function that answers a shortage need not know whose memory it was. */
-static void the_program_is_asked_for_other_memory_too(void **unused)
+TEST(the_program_is_asked_for_other_memory_too)
 {
-    (void)unused;
     bench b = bench_start(6);
     giver g = {.wants = 1};
     expect_ok(
@@ -207,9 +202,8 @@ static void the_program_is_asked_for_other_memory_too(void **unused)
 
 /* ---- the system ----------------------------------------------------------------------------- */
 
-static void a_trim_leaves_the_process(void **unused)
+TEST(a_trim_leaves_the_process)
 {
-    (void)unused;
     bench b = bench_start(5);
     {
         TIDE_SCOPE(b.pool);
@@ -249,9 +243,8 @@ static void a_trim_leaves_the_process(void **unused)
 /* ---- devices without memory pools ----------------------------------------------------------- */
 
 /* What is freed at once must not be in use. */
-static void devices_without_memory_pools_free_when_work_is_over(void **unused)
+TEST(devices_without_memory_pools_free_when_work_is_over)
 {
-    (void)unused;
     for (uint32_t seed = 1; seed <= 20; seed++) {
         bench b = bench_start_without(seed, FAKE_POOLS);
         assert_int_equal(fake_calls("cuMemPoolCreate"), 0);
@@ -283,9 +276,8 @@ static void devices_without_memory_pools_free_when_work_is_over(void **unused)
 }
 
 /* What a shortage would wait for is one event a stream, however much memory goes. */
-static void memory_that_goes_again_and_again_is_noted_once(void **unused)
+TEST(memory_that_goes_again_and_again_is_noted_once)
 {
-    (void)unused;
     bench b = bench_start(1);
     fake_count_anew();
     for (int i = 0; i < 50; i++) {
@@ -305,9 +297,8 @@ static void memory_that_goes_again_and_again_is_noted_once(void **unused)
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* A stream is destroyed in its context only. */
-static void what_opening_made_goes_when_it_fails(void **unused)
+TEST(what_opening_made_goes_when_it_fails)
 {
-    (void)unused;
     for (unsigned nth = 0; nth < 2; nth++) {
         fake_reset(1, 1);
         tide_cuda_driver_set(FAKE_CUDA);
@@ -321,16 +312,5 @@ static void what_opening_made_goes_when_it_fails(void **unused)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
-        cmocka_unit_test(pinned_memory_is_not_staged_again),
-        cmocka_unit_test(the_program_is_asked_before_a_request_fails),
-        cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
-        cmocka_unit_test(the_program_is_asked_for_other_memory_too),
-        cmocka_unit_test(a_trim_leaves_the_process),
-        cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
-        cmocka_unit_test(memory_that_goes_again_and_again_is_noted_once),
-        cmocka_unit_test(what_opening_made_goes_when_it_fails),
-    };
-    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+    return RUN_TESTS("memory");
 }

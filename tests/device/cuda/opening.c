@@ -11,35 +11,6 @@
 
 enum { THREADS = 4, ROUNDS = 60, BYTES = 4096 };
 
-/* ---- devices -------------------------------------------------------------------------------- */
-
-/* The same name gives the same device; who is last closes it. */
-static void *open_and_close(void *user)
-{
-    bool *right = user;
-    *right = true;
-    for (int i = 0; i < ROUNDS; i++) {
-        tide_device *device = tide_device_open("cuda:1");
-        *right = *right && device != NULL && tide_device_close(device) == TIDE_OK;
-    }
-    return NULL;
-}
-
-static void devices_are_opened_and_closed_by_many(void **state)
-{
-    (void)state;
-    bench b = bench_start(9);
-    pthread_t threads[THREADS];
-    bool right[THREADS] = {false};
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &right[i]), 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_true(right[i]);
-    }
-    bench_end(&b);
-}
-
 /* ---- no driver, or one that cannot do: a clear message, and everything else works --------------- */
 
 static void refused(const char *driver, const char *words)
@@ -52,9 +23,9 @@ static void refused(const char *driver, const char *words)
         fail_msg("'%s' is not in '%s'", words, tide_error_message());
 }
 
-static void no_driver_is_said_and_the_host_works(void **state)
+/* First: before one is there. */
+TEST(no_driver_is_said_and_the_host_works)
 {
-    (void)state;
     refused("libcuda-that-is-not-there.so.1", "no CUDA driver: libcuda-that-is-not-there.so.1");
     refused("libm.so.6", "libm.so.6 is older than CUDA 12.0");
     tide_device *host = tide_device_open("host");
@@ -74,9 +45,8 @@ static void no_driver_is_said_and_the_host_works(void **state)
     expect_ok(tide_device_close(NULL));
 }
 
-static void a_driver_that_does_not_start_is_said(void **state)
+TEST(a_driver_that_does_not_start_is_said)
 {
-    (void)state;
     fake_reset(1, 1);
     fake_fail("cuInit", 1, 100, false);
     refused(FAKE_CUDA, "fails with 100: a failure that a test asked for");
@@ -86,6 +56,34 @@ static void a_driver_that_does_not_start_is_said(void **state)
     tide_device *device = tide_device_open("cuda:0");
     assert_non_null(device);
     expect_ok(tide_device_close(device));
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+/* The same name gives the same device; who is last closes it. */
+static void *open_and_close(void *user)
+{
+    bool *right = user;
+    *right = true;
+    for (int i = 0; i < ROUNDS; i++) {
+        tide_device *device = tide_device_open("cuda:1");
+        *right = *right && device != NULL && tide_device_close(device) == TIDE_OK;
+    }
+    return NULL;
+}
+
+TEST(devices_are_opened_and_closed_by_many)
+{
+    bench b = bench_start(9);
+    pthread_t threads[THREADS];
+    bool right[THREADS] = {false};
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &right[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(right[i]);
+    }
+    bench_end(&b);
 }
 
 /* ---- a thread's own pools ------------------------------------------------------------------- */
@@ -108,9 +106,8 @@ static void *use_own(void *device)
     return stream;
 }
 
-static void a_thread_has_a_pool_of_each_stream_until_it_ends(void **unused)
+TEST(a_thread_has_a_pool_of_each_stream_until_it_ends)
 {
-    (void)unused;
     bench b = bench_start(3);
     void *other = fake_stream_create(0), *its = NULL;
     tide_pool *mine = tide_pool_local_on(b.device, b.stream);
@@ -135,11 +132,5 @@ static void a_thread_has_a_pool_of_each_stream_until_it_ends(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_driver_is_said_and_the_host_works), /* before one is there */
-        cmocka_unit_test(a_driver_that_does_not_start_is_said),
-        cmocka_unit_test(devices_are_opened_and_closed_by_many),
-        cmocka_unit_test(a_thread_has_a_pool_of_each_stream_until_it_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS("opening");
 }

@@ -48,9 +48,8 @@ static tide_pool_statistics stats_of(const tide_pool *pool)
 
 /* ---- which memory it is --------------------------------------------------------------------- */
 
-static void it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays(void **unused)
+TEST(it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays)
 {
-    (void)unused;
     bench b = bench_start(1);
     assert_null(tide_cuda_of(b.device)->pages);
     assert_non_null(memory_of(b.device).driver_pool);
@@ -76,9 +75,8 @@ static void it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays(void **unu
 }
 
 /* Addresses are short in a process with a bound on them. */
-static void a_device_without_a_range_opens_with_the_pool(void **unused)
+TEST(a_device_without_a_range_opens_with_the_pool)
 {
-    (void)unused;
     static const char *const entries[] = {"cuMemAddressReserve", "cuMemGetAllocationGranularity"};
     for (int i = 0; i < 2; i++) {
         fake_reset(1, 1);
@@ -104,9 +102,8 @@ static void a_device_without_a_range_opens_with_the_pool(void **unused)
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-static void blocks_split_and_join(void **unused)
+TEST(blocks_split_and_join)
 {
-    (void)unused;
     bench b = start(2);
     uint8_t *whole = take(&b, 4 * LEAST);
     give(&b, whole);
@@ -134,9 +131,8 @@ static void blocks_split_and_join(void **unused)
 }
 
 /* What is in flight serves nobody, and is not unmapped, until it is over. */
-static void memory_leaves_behind_its_stream(void **unused)
+TEST(memory_leaves_behind_its_stream)
 {
-    (void)unused;
     for (uint32_t seed = 1; seed <= 20; seed++) {
         bench b = start(seed);
         uint8_t *x = take(&b, LEAST);
@@ -160,9 +156,8 @@ static void memory_leaves_behind_its_stream(void **unused)
     }
 }
 
-static void a_trim_unmaps_what_is_free_in_the_middle(void **unused)
+TEST(a_trim_unmaps_what_is_free_in_the_middle)
 {
-    (void)unused;
     bench b = start(3);
     uint8_t *first = take(&b, LEAST), *middle = take(&b, 4 * MIB), *last = take(&b, LEAST);
     put(b.stream, first, LEAST, 1);
@@ -183,9 +178,8 @@ static void a_trim_unmaps_what_is_free_in_the_middle(void **unused)
 
 /* Of 80 MiB, taken in pieces of 2, 60 are given back: no hole has more than 6. Then 60 in one piece, then
  * 70. */
-static void what_is_free_can_be_had_in_one_piece(void **unused)
+TEST(what_is_free_can_be_had_in_one_piece)
 {
-    (void)unused;
     bench b = start(4);
     uint8_t *pieces[40];
     fake_limit(80 * MIB);
@@ -216,9 +210,8 @@ static void what_is_free_can_be_had_in_one_piece(void **unused)
 }
 
 /* What was mapped for it goes back, also where the driver fails half-way. */
-static void a_request_that_is_refused_holds_nothing(void **unused)
+TEST(a_request_that_is_refused_holds_nothing)
 {
-    (void)unused;
     bench b = start(9);
     fake_limit(80 * MIB);
     assert_null(take(&b, 100 * MIB));
@@ -238,9 +231,8 @@ static void a_request_that_is_refused_holds_nothing(void **unused)
 }
 
 /* Nothing is tried, and what is free stays. */
-static void more_than_the_device_has_is_refused_at_once(void **unused)
+TEST(more_than_the_device_has_is_refused_at_once)
 {
-    (void)unused;
     bench b = start(13);
     uint8_t *x = take(&b, 2 * LEAST), *y = take(&b, 2 * LEAST);
     give(&b, y);
@@ -255,9 +247,8 @@ static void more_than_the_device_has_is_refused_at_once(void **unused)
 }
 
 /* The pool's, too: of 80 MiB it keeps 60. */
-static void what_the_pool_keeps_goes_back_before_pages_are_refused(void **unused)
+TEST(what_the_pool_keeps_goes_back_before_pages_are_refused)
 {
-    (void)unused;
     bench b = start(10);
     uint8_t *small[60];
     fake_limit(80 * MIB);
@@ -276,9 +267,8 @@ static void what_the_pool_keeps_goes_back_before_pages_are_refused(void **unused
     bench_end(&b);
 }
 
-static void units_are_mapped_and_unmapped_several_at_once(void **unused)
+TEST(units_are_mapped_and_unmapped_several_at_once)
 {
-    (void)unused;
     bench b = start(11);
     uint8_t *x = take(&b, 8 * LEAST + GRANULE);
     assert_int_equal(fake_calls("cuMemCreate"), 9);
@@ -302,9 +292,8 @@ static void *take_new(void *of)
 }
 
 /* And a trim that has nothing to give back is over. */
-static void what_is_mapped_is_had_while_another_thread_maps(void **unused)
+TEST(what_is_mapped_is_had_while_another_thread_maps)
 {
-    (void)unused;
     bench b = start(12);
     uint8_t *x = take(&b, LEAST), *behind = take(&b, LEAST);
     void *got = NULL;
@@ -373,9 +362,8 @@ static void other_begin(other *o, void *(*run)(void *))
 }
 
 /* It waits for that thread: of what the device has nothing is had meanwhile. */
-static void nobody_is_refused_what_another_thread_gives_back(void **unused)
+TEST(nobody_is_refused_what_another_thread_gives_back)
 {
-    (void)unused;
     static const int memories[] = {TIDE_MEMORY_DEVICE, TIDE_MEMORY_MANAGED};
     for (int i = 0; i < 2; i++) {
         bench b = start(14);
@@ -403,9 +391,8 @@ static void nobody_is_refused_what_another_thread_gives_back(void **unused)
 
 /* One has all there is, and is refused because it wants more. Another one wants what there is: it waits for
  * what the first one gives back. */
-static void nobody_is_refused_what_another_thread_has_in_vain(void **unused)
+TEST(nobody_is_refused_what_another_thread_has_in_vain)
 {
-    (void)unused;
     bench b = start(16);
     other has = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = 4 * LEAST};
     other takes = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = LEAST};
@@ -440,9 +427,8 @@ static void *take_and_give(void *of)
 }
 
 /* Several ask for more than there is, and give back what they got of it; each ends. */
-static void threads_that_are_refused_beside_each_other_end(void **unused)
+TEST(threads_that_are_refused_beside_each_other_end)
 {
-    (void)unused;
     enum { THREADS = 3 };
     bench b = start(15);
     pthread_t threads[THREADS];
@@ -459,9 +445,8 @@ static void threads_that_are_refused_beside_each_other_end(void **unused)
 }
 
 /* Managed and shared memory come from the driver, which knows nothing of what is mapped and free. */
-static void what_is_free_goes_back_before_the_driver_refuses(void **unused)
+TEST(what_is_free_goes_back_before_the_driver_refuses)
 {
-    (void)unused;
     bench b = start(5);
     void *managed = NULL;
     fake_limit(8 * MIB);
@@ -477,9 +462,8 @@ static void what_is_free_goes_back_before_the_driver_refuses(void **unused)
 
 /* ---- growing -------------------------------------------------------------------------------- */
 
-static void a_live_array_grows_where_it_is(void **unused)
+TEST(a_live_array_grows_where_it_is)
 {
-    (void)unused;
     bench b = start(6);
     {
         TIDE_SCOPE(b.pool);
@@ -507,9 +491,8 @@ static void a_live_array_grows_where_it_is(void **unused)
 }
 
 /* One that another one follows, as ever. */
-static void an_array_that_cannot_grow_is_copied(void **unused)
+TEST(an_array_that_cannot_grow_is_copied)
 {
-    (void)unused;
     bench b = start(7);
     {
         TIDE_SCOPE(b.pool);
@@ -531,9 +514,8 @@ static void an_array_that_cannot_grow_is_copied(void **unused)
 }
 
 /* What a graph was captured with stays its own. */
-static void in_a_capture_nothing_grows_where_it_is(void **unused)
+TEST(in_a_capture_nothing_grows_where_it_is)
 {
-    (void)unused;
     bench b = start(8);
     void *graph = NULL;
     expect_ok(tide_capture_begin(b.pool));
@@ -562,25 +544,5 @@ static void in_a_capture_nothing_grows_where_it_is(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays),
-        cmocka_unit_test(a_device_without_a_range_opens_with_the_pool),
-        cmocka_unit_test(blocks_split_and_join),
-        cmocka_unit_test(memory_leaves_behind_its_stream),
-        cmocka_unit_test(a_trim_unmaps_what_is_free_in_the_middle),
-        cmocka_unit_test(what_is_free_can_be_had_in_one_piece),
-        cmocka_unit_test(a_request_that_is_refused_holds_nothing),
-        cmocka_unit_test(more_than_the_device_has_is_refused_at_once),
-        cmocka_unit_test(what_the_pool_keeps_goes_back_before_pages_are_refused),
-        cmocka_unit_test(units_are_mapped_and_unmapped_several_at_once),
-        cmocka_unit_test(what_is_mapped_is_had_while_another_thread_maps),
-        cmocka_unit_test(nobody_is_refused_what_another_thread_gives_back),
-        cmocka_unit_test(nobody_is_refused_what_another_thread_has_in_vain),
-        cmocka_unit_test(threads_that_are_refused_beside_each_other_end),
-        cmocka_unit_test(what_is_free_goes_back_before_the_driver_refuses),
-        cmocka_unit_test(a_live_array_grows_where_it_is),
-        cmocka_unit_test(an_array_that_cannot_grow_is_copied),
-        cmocka_unit_test(in_a_capture_nothing_grows_where_it_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS("pages");
 }

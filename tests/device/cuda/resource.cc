@@ -107,7 +107,7 @@ struct Bed {
 
 // ---- by streams --------------------------------------------------------------------------------
 
-void memory_passes_from_stream_to_stream_and_no_host_waits(void **)
+TEST(memory_passes_from_stream_to_stream_and_no_host_waits)
 {
     Bed bed;
     device_resource resource(bed.buffers);
@@ -129,7 +129,7 @@ void memory_passes_from_stream_to_stream_and_no_host_waits(void **)
     bed.end();
 }
 
-void by_the_older_names_and_by_reference_it_is_the_same_memory(void **)
+TEST(by_the_older_names_and_by_reference_it_is_the_same_memory)
 {
     Bed bed;
     device_resource resource(bed.buffers), copy = resource;
@@ -149,7 +149,7 @@ void by_the_older_names_and_by_reference_it_is_the_same_memory(void **)
 
 // ---- at once -----------------------------------------------------------------------------------
 
-void without_a_stream_the_host_waits_for_the_last_use(void **)
+TEST(without_a_stream_the_host_waits_for_the_last_use)
 {
     Bed bed;
     device_resource resource(bed.buffers);
@@ -174,7 +174,7 @@ void without_a_stream_the_host_waits_for_the_last_use(void **)
     bed.end();
 }
 
-void memory_comes_and_goes_beside_a_capture(void **)
+TEST(memory_comes_and_goes_beside_a_capture)
 {
     Bed bed;
     device_resource resource(bed.buffers);
@@ -195,7 +195,7 @@ void memory_comes_and_goes_beside_a_capture(void **)
     bed.end();
 }
 
-void a_wait_that_fails_leaves_nothing_live(void **)
+TEST(a_wait_that_fails_leaves_nothing_live)
 {
     Bed bed;
     device_resource resource(bed.buffers);
@@ -208,7 +208,7 @@ void a_wait_that_fails_leaves_nothing_live(void **)
 
 // ---- kinds, refusals ---------------------------------------------------------------------------
 
-void the_host_writes_pinned_memory(void **)
+TEST(the_host_writes_pinned_memory)
 {
     Bed bed;
     pinned_resource resource(bed.buffers, TIDE_BUFFER_TAG(3));
@@ -235,7 +235,7 @@ template <class Call> tide_status status_thrown(Call call)
     return TIDE_OK;
 }
 
-void what_cannot_be_had_is_thrown(void **)
+TEST(what_cannot_be_had_is_thrown)
 {
     Bed bed;
     device_resource resource(bed.buffers);
@@ -261,15 +261,6 @@ void what_cannot_be_had_is_thrown(void **)
 
 int main()
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_passes_from_stream_to_stream_and_no_host_waits),
-        cmocka_unit_test(by_the_older_names_and_by_reference_it_is_the_same_memory),
-        cmocka_unit_test(without_a_stream_the_host_waits_for_the_last_use),
-        cmocka_unit_test(memory_comes_and_goes_beside_a_capture),
-        cmocka_unit_test(a_wait_that_fails_leaves_nothing_live),
-        cmocka_unit_test(the_host_writes_pinned_memory),
-        cmocka_unit_test(what_cannot_be_had_is_thrown),
-    };
-    return cmocka_run_group_tests_name("resource", tests, nullptr, nullptr);
+    return RUN_TESTS("resource");
 }
 #endif

@@ -12,9 +12,8 @@
 
 #include "runtime/device/device.h"
 
-static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call(void **state)
+TEST(shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call)
 {
-    (void)state;
     bench b = bench_start(63);
     tide_mark mark = tide_checkpoint(b.pool);
     float *first = tide_acquire(b.pool, float, 1000);
@@ -48,9 +47,8 @@ static void use_everything(bench *b, void *other)
     expect_ok(tide_pool_wait(b->pool));
 }
 
-static void a_pool_used_while_another_device_is_current_switches_and_switches_back(void **state)
+TEST(a_pool_used_while_another_device_is_current_switches_and_switches_back)
 {
-    (void)state;
     bench b = bench_start(65);
     void *other = fake_stream_create(0);
     for (int device = -1; device < 2; device++) {
@@ -65,9 +63,8 @@ static void a_pool_used_while_another_device_is_current_switches_and_switches_ba
 }
 
 /* A method that calls another enters the context for both: another device is current, so to enter is to switch. */
-static void a_method_enters_the_context_once(void **state)
+TEST(a_method_enters_the_context_once)
 {
-    (void)state;
     bench b = bench_start(66);
     void *const streams[] = {b.stream, NULL};
     for (int i = 0; i < 2; i++) {
@@ -87,9 +84,8 @@ static void a_method_enters_the_context_once(void **state)
 }
 
 /* A checked pool asks. */
-static void a_stream_of_another_device_is_refused(void **state)
+TEST(a_stream_of_another_device_is_refused)
 {
-    (void)state;
     bench b = bench_start(65);
     void *elsewhere = fake_stream_create(1);
     const tide_pool_options options = {
@@ -123,16 +119,14 @@ static void with_a_declared_second_stream(uint32_t seed)
     fake_stream_destroy(other);
 }
 
-static void rewind_with_a_declared_second_stream_costs_one_event(void **state)
+TEST(rewind_with_a_declared_second_stream_costs_one_event)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 20; seed++)
         with_a_declared_second_stream(seed);
 }
 
-static void streams_that_did_nothing_cost_no_event(void **state)
+TEST(streams_that_did_nothing_cost_no_event)
 {
-    (void)state;
     enum {
         SCOPES = 10,
         BUSY = 16,
@@ -169,9 +163,8 @@ static void streams_that_did_nothing_cost_no_event(void **state)
 
 /* An array that both streams may use, rewound inside the declaration and used first on the other.
  */
-static void inner_rewinds_order_both_ways(void **state)
+TEST(inner_rewinds_order_both_ways)
 {
-    (void)state;
     bench b = bench_start(67);
     void *other = fake_stream_create(0);
     {
@@ -207,9 +200,8 @@ static void inner_rewinds_order_both_ways(void **state)
     fake_stream_destroy(other);
 }
 
-static void declarations_are_refused_where_nothing_would_end_them(void **state)
+TEST(declarations_are_refused_where_nothing_would_end_them)
 {
-    (void)state;
     bench b = bench_start(67);
     void *streams[20];
     for (int i = 0; i < 20; i++)
@@ -244,9 +236,8 @@ static void expect_consistent(bench *b, size_t live)
     assert_int_equal(stats.slots_live, live);
 }
 
-static void out_of_memory_in_the_middle_of_a_scope(void **state)
+TEST(out_of_memory_in_the_middle_of_a_scope)
 {
-    (void)state;
     bench b = bench_start(69);
     fake_limit(1 << 20);
     {
@@ -265,9 +256,8 @@ static void out_of_memory_in_the_middle_of_a_scope(void **state)
     bench_end(&b);
 }
 
-static void device_lost_in_the_middle_of_a_scope(void **state)
+TEST(device_lost_in_the_middle_of_a_scope)
 {
-    (void)state;
     bench b = bench_start(69);
     void *other = fake_stream_create(0);
     {
@@ -312,9 +302,8 @@ struct very_large { /* more units than columns are filled one by one */
     uint16_t parts[15];
 };
 
-static void patterns_of_any_size_are_filled(void **state)
+TEST(patterns_of_any_size_are_filled)
 {
-    (void)state;
     bench b = bench_start(71);
     struct very_large value;
     for (uint16_t i = 0; i < 15; i++)
@@ -342,9 +331,8 @@ static void patterns_of_any_size_are_filled(void **state)
 
 /* The copy comes after what a declared stream still writes, and the old memory goes after the copy:
  * the fake driver finds it if not. */
-static void an_array_grows_while_declared_work_on_it_is_in_flight(void **state)
+TEST(an_array_grows_while_declared_work_on_it_is_in_flight)
 {
-    (void)state;
     bench b = bench_start(73);
     void *other = fake_stream_create(0);
     {
@@ -372,9 +360,8 @@ static void an_array_grows_while_declared_work_on_it_is_in_flight(void **state)
     bench_end(&b);
 }
 
-static void a_pool_whose_stream_is_gone_says_so(void **state)
+TEST(a_pool_whose_stream_is_gone_says_so)
 {
-    (void)state;
     bench b = bench_start_with(72, (tide_pool_options){.check = TIDE_CHECK_POISON});
     {
         TIDE_SCOPE(b.pool);
@@ -396,9 +383,8 @@ static void a_pool_whose_stream_is_gone_says_so(void **state)
 
 /* ---- devices, exchange, checks -------------------------------------------------------------- */
 
-static void devices_are_counted_and_held(void **state)
+TEST(devices_are_counted_and_held)
 {
-    (void)state;
     bench b = bench_start(1);
     assert_ptr_equal(tide_device_open("cuda:0"), b.device);
     assert_ptr_equal(tide_device_open("cuda:00"), b.device);
@@ -442,9 +428,8 @@ static void give_back(tide_dl_managed *managed)
 }
 
 /* A tensor that kernels may still be reading is not given back while they may. */
-static void an_imported_tensor_goes_back_when_its_work_is_over(void **state)
+TEST(an_imported_tensor_goes_back_when_its_work_is_over)
 {
-    (void)state;
     bench b = bench_start(3);
     tide_pool *producer =
         tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
@@ -480,9 +465,8 @@ static void an_imported_tensor_goes_back_when_its_work_is_over(void **state)
     assert_int_equal(given_back, 21);
 }
 
-static void a_careful_pool_poisons_on_its_stream(void **state)
+TEST(a_careful_pool_poisons_on_its_stream)
 {
-    (void)state;
     bench b = bench_start_with(5, (tide_pool_options){.check = TIDE_CHECK_GUARD});
     float *x;
     {
@@ -495,26 +479,7 @@ static void a_careful_pool_poisons_on_its_stream(void **state)
     bench_end(&b);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call),
-    cmocka_unit_test(a_pool_used_while_another_device_is_current_switches_and_switches_back),
-    cmocka_unit_test(a_method_enters_the_context_once),
-    cmocka_unit_test(a_stream_of_another_device_is_refused),
-    cmocka_unit_test(rewind_with_a_declared_second_stream_costs_one_event),
-    cmocka_unit_test(streams_that_did_nothing_cost_no_event),
-    cmocka_unit_test(inner_rewinds_order_both_ways),
-    cmocka_unit_test(declarations_are_refused_where_nothing_would_end_them),
-    cmocka_unit_test(out_of_memory_in_the_middle_of_a_scope),
-    cmocka_unit_test(device_lost_in_the_middle_of_a_scope),
-    cmocka_unit_test(patterns_of_any_size_are_filled),
-    cmocka_unit_test(an_array_grows_while_declared_work_on_it_is_in_flight),
-    cmocka_unit_test(a_pool_whose_stream_is_gone_says_so),
-    cmocka_unit_test(devices_are_counted_and_held),
-    cmocka_unit_test(an_imported_tensor_goes_back_when_its_work_is_over),
-    cmocka_unit_test(a_careful_pool_poisons_on_its_stream),
-};
-
 int main(void)
 {
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS("scenarios");
 }

@@ -118,9 +118,8 @@ static void expect_refused(tide_pool *pool)
 
 /* ---- what goes ---------------------------------------------------------------------------------- */
 
-static void what_the_pool_has_free_goes_though_it_is_not_enough_alone(void **unused)
+TEST(what_the_pool_has_free_goes_though_it_is_not_enough_alone)
 {
-    (void)unused;
     use_and_free(b.pool, b.stream);
     expect_wanted_of(b.pool);
     assert_int_equal(asked, 0);
@@ -128,9 +127,8 @@ static void what_the_pool_has_free_goes_though_it_is_not_enough_alone(void **unu
 }
 
 /* More of them than a request is tried again for. */
-static void many_small_ones_go_at_once(void **unused)
+TEST(many_small_ones_go_at_once)
 {
-    (void)unused;
     enum { SMALL = UNIT / 4, MANY = 240 };
     {
         TIDE_SCOPE(b.pool);
@@ -140,9 +138,8 @@ static void many_small_ones_go_at_once(void **unused)
     expect_wanted_of(b.pool);
 }
 
-static void another_pool_of_the_thread_gives_back(void **unused)
+TEST(another_pool_of_the_thread_gives_back)
 {
-    (void)unused;
     tide_pool *others[2] = {another_pool("one", b.stream), another_pool("two", b.stream)};
     use_and_free(others[seed / 2 % 2], b.stream);
     expect_wanted_of(b.pool);
@@ -152,9 +149,8 @@ static void another_pool_of_the_thread_gives_back(void **unused)
         expect_ok(tide_pool_destroy(others[i]));
 }
 
-static void idle_pools_of_the_thread_give_back_to_buffers(void **unused)
+TEST(idle_pools_of_the_thread_give_back_to_buffers)
 {
-    (void)unused;
     use_and_free(b.pool, b.stream);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
     tide_buffer buffer = tide_buffer_acquire(buffers, WANTED);
@@ -165,9 +161,8 @@ static void idle_pools_of_the_thread_give_back_to_buffers(void **unused)
 }
 
 /* Before the program is asked, as often as for memory of another pool. */
-static void slots_that_are_buffers_go_too(void **unused)
+TEST(slots_that_are_buffers_go_too)
 {
-    (void)unused;
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
     tide_pool *pool = tide_pool_create(
         &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
@@ -187,9 +182,8 @@ static void slots_that_are_buffers_go_too(void **unused)
 }
 
 /* The driver does not say how little is missing: as much goes as is wanted. */
-static void of_slots_that_are_buffers_no_more_go_than_are_wanted(void **unused)
+TEST(of_slots_that_are_buffers_no_more_go_than_are_wanted)
 {
-    (void)unused;
     enum { SLOTS = 80, SLOT = UNIT / 8 };
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
     tide_pool *pool = tide_pool_create(
@@ -210,9 +204,8 @@ static void of_slots_that_are_buffers_no_more_go_than_are_wanted(void **unused)
 }
 
 /* By a limit, too. */
-static void what_buffers_have_cached_goes(void **unused)
+TEST(what_buffers_have_cached_goes)
 {
-    (void)unused;
     void *stream = fake_stream_create(0);
     tide_buffers *buffers =
         tide_buffers_create(b.device, &(tide_buffers_options){.stream = stream});
@@ -230,9 +223,8 @@ static void what_buffers_have_cached_goes(void **unused)
 }
 
 /* Nothing of that ends the capture. */
-static void a_captured_pool_gets_what_others_have_free(void **unused)
+TEST(a_captured_pool_gets_what_others_have_free)
 {
-    (void)unused;
     void *stream = fake_stream_create(0);
     tide_pool *other = another_pool("other", stream);
     use_and_free(other, stream);
@@ -253,9 +245,8 @@ static void a_captured_pool_gets_what_others_have_free(void **unused)
 }
 
 /* By a limit it is known how much is missing: no more goes. */
-static void by_a_limit_no_more_goes_than_is_missing(void **unused)
+TEST(by_a_limit_no_more_goes_than_is_missing)
 {
-    (void)unused;
     tide_pool *other = another_pool("other", b.stream);
     expect_ok(tide_device_memory_set(b.device, &(tide_device_memory_options){.limit_bytes = ALL}));
     use_and_free(other, b.stream);
@@ -268,9 +259,8 @@ static void by_a_limit_no_more_goes_than_is_missing(void **unused)
 }
 
 /* Headers of views lie on the host: where the device is short of less than one has, they make no room. */
-static void headers_of_views_stay(void **unused)
+TEST(headers_of_views_stay)
 {
-    (void)unused;
     tide_pool *other = another_pool("other", b.stream);
     {
         TIDE_SCOPE(other);
@@ -290,9 +280,8 @@ static void headers_of_views_stay(void **unused)
 
 /* ---- what does not ------------------------------------------------------------------------------ */
 
-static void what_a_capture_may_use_stays(void **unused)
+TEST(what_a_capture_may_use_stays)
 {
-    (void)unused;
     tide_pool *other = another_pool("captured", b.stream);
     use_and_free(other, b.stream);
     expect_ok(tide_pool_wait(other));
@@ -305,9 +294,8 @@ static void what_a_capture_may_use_stays(void **unused)
     expect_ok(tide_pool_destroy(other));
 }
 
-static void for_more_than_the_device_has_nothing_goes(void **unused)
+TEST(for_more_than_the_device_has_nothing_goes)
 {
-    (void)unused;
     const size_t more = info_of(b.device).bytes + UNIT;
     tide_pool *other = another_pool("other", b.stream);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
@@ -322,9 +310,8 @@ static void for_more_than_the_device_has_nothing_goes(void **unused)
 }
 
 /* They have none. */
-static void for_pinned_memory_pools_give_nothing_up(void **unused)
+TEST(for_pinned_memory_pools_give_nothing_up)
 {
-    (void)unused;
     tide_pool *other = another_pool("other", b.stream);
     use_and_free(other, b.stream);
     TIDE_SCOPE(b.pool);
@@ -373,9 +360,8 @@ static void finish(sleeper *s)
     pthread_barrier_destroy(&s->meets);
 }
 
-static void other_threads_pools_are_left_alone_and_named(void **unused)
+TEST(other_threads_pools_are_left_alone_and_named)
 {
-    (void)unused;
     sleeper s = {.stream = fake_stream_create(0)};
     begin(&s);
     expect_refused(b.pool);
@@ -387,9 +373,8 @@ static void other_threads_pools_are_left_alone_and_named(void **unused)
 
 /* The driver refuses, and has it a moment later. One handle is a stream in each thread: what this one
  * gives back does not hide what that one did. */
-static void what_another_stream_gives_back_is_waited_for(void **unused)
+TEST(what_another_stream_gives_back_is_waited_for)
 {
-    (void)unused;
     sleeper s = {.stream = PER_THREAD};
     begin(&s);
     tide_pool *pool = another_pool("other", PER_THREAD);
@@ -403,9 +388,8 @@ static void what_another_stream_gives_back_is_waited_for(void **unused)
 /* ---- what a refusal says -------------------------------------------------------------------------- */
 
 /* Long names leave room for them. */
-static void the_holders_are_named(void **unused)
+TEST(the_holders_are_named)
 {
-    (void)unused;
     char name[400] = {0};
     memset(name, 'n', sizeof name - 1);
     tide_type type = tide_type_register(name, UNIT, 1);
@@ -427,30 +411,14 @@ static void the_holders_are_named(void **unused)
     expect_ok(tide_pool_destroy(other));
 }
 
-#define shortage(test) cmocka_unit_test_setup_teardown(test, start, end)
-
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        shortage(what_the_pool_has_free_goes_though_it_is_not_enough_alone),
-        shortage(many_small_ones_go_at_once),
-        shortage(another_pool_of_the_thread_gives_back),
-        shortage(idle_pools_of_the_thread_give_back_to_buffers),
-        shortage(slots_that_are_buffers_go_too),
-        shortage(of_slots_that_are_buffers_no_more_go_than_are_wanted),
-        shortage(what_buffers_have_cached_goes),
-        shortage(a_captured_pool_gets_what_others_have_free),
-        shortage(by_a_limit_no_more_goes_than_is_missing),
-        shortage(headers_of_views_stay),
-        shortage(what_a_capture_may_use_stays),
-        shortage(for_more_than_the_device_has_nothing_goes),
-        shortage(for_pinned_memory_pools_give_nothing_up),
-        shortage(other_threads_pools_are_left_alone_and_named),
-        shortage(what_another_stream_gives_back_is_waited_for),
-        shortage(the_holders_are_named),
-    };
     int failed = 0;
+    for (size_t i = 0; i < listed_tests.count; i++) {
+        listed_tests.all[i].setup_func = start;
+        listed_tests.all[i].teardown_func = end;
+    }
     for (seed = 1; seed <= 6; seed++)
-        failed += cmocka_run_group_tests_name("shortage", tests, NULL, NULL);
+        failed += RUN_TESTS("shortage");
     return failed;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "support.h"
 
-#include <stdlib.h>
-
 #include <tidepool/device.h>
 #include <tidepool/upkeep.h>
 

@@ -3,13 +3,7 @@
 #ifndef CUDA_SUPPORT_H
 #define CUDA_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
@@ -17,6 +11,7 @@
 #include <tidepool/tidepool.h>
 
 #include "fake_cuda.h"
+#include "tests/device/tests.h"
 #include "tests/support.h"
 
 /* A driver as new, its first device, a stream and a pool on it. */

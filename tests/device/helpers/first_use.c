@@ -49,9 +49,8 @@ static unsigned loads(void)
     return fake_calls("cuModuleLoadDataEx");
 }
 
-static void the_first_frame_has_them_compiled(void **unused)
+TEST(the_first_frame_has_them_compiled)
 {
-    (void)unused;
     bench b = start();
     assert_false(tide_modules_ready(b.device, NULL));
     for (unsigned i = 1; i <= 3; i++) {
@@ -65,9 +64,8 @@ static void the_first_frame_has_them_compiled(void **unused)
 }
 
 /* It goes up part by part whether there are kernels or not. */
-static void what_is_too_large_to_be_packed_has_none_compiled(void **unused)
+TEST(what_is_too_large_to_be_packed_has_none_compiled)
 {
-    (void)unused;
     enum { LARGE = 9 << 20 };
     static uint8_t bytes[LARGE];
     bench b = start();
@@ -85,9 +83,8 @@ static void what_is_too_large_to_be_packed_has_none_compiled(void **unused)
     bench_end(&b);
 }
 
-static void they_are_switched_off_by_a_setting(void **unused)
+TEST(they_are_switched_off_by_a_setting)
 {
-    (void)unused;
     bench b = start();
     expect_ok(tide_tune_set("frame_kernels", 0));
     assert_true(fills_by_parts(b.pool));
@@ -105,9 +102,8 @@ static void *fill_there(void *device)
     return by_parts ? device : NULL;
 }
 
-static void who_comes_meanwhile_goes_part_by_part(void **unused)
+TEST(who_comes_meanwhile_goes_part_by_part)
 {
-    (void)unused;
     bench b = start();
     pthread_t other;
     void *by_parts;
@@ -138,9 +134,8 @@ static void fill_and_listen(bench *b, char *said, size_t room)
     assert_true(by_parts);
 }
 
-static void what_fails_is_said_once_and_not_tried_again(void **unused)
+TEST(what_fails_is_said_once_and_not_tried_again)
 {
-    (void)unused;
     char said[600];
     const char *why;
     bench b = start();
@@ -162,9 +157,8 @@ static void what_fails_is_said_once_and_not_tried_again(void **unused)
     bench_end(&b);
 }
 
-static void the_child_of_a_fork_has_none(void **unused)
+TEST(the_child_of_a_fork_has_none)
 {
-    (void)unused;
     bench b = start();
     uint8_t *array = tide_acquire(b.pool, uint8_t, BYTES);
     const tide_part part = {.data = array, .type = TIDE_U8, .count = BYTES};
@@ -187,9 +181,9 @@ static const char text[] =
     "extern \"C\" __global__ void add(unsigned *data, unsigned by) { data[threadIdx.x] += by; }\n"
     "extern \"C\" __global__ void stray(volatile int *data) { (void)data[1 << 20]; }\n";
 
-static void what_is_not_ordered_is_found_and_a_fault_loses_the_device(void **unused)
+/* Last: the device stays lost. */
+TEST(what_is_not_ordered_is_found_and_a_fault_loses_the_device)
 {
-    (void)unused;
     char error[256], cubin[64] = "\177ELF\2\1\1\x33\7";
     bench b = start();
     const tide_device_methods *device = b.device->methods;
@@ -224,16 +218,6 @@ static void what_is_not_ordered_is_found_and_a_fault_loses_the_device(void **unu
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_frame_has_them_compiled),
-        cmocka_unit_test(what_is_too_large_to_be_packed_has_none_compiled),
-        cmocka_unit_test(they_are_switched_off_by_a_setting),
-        cmocka_unit_test(who_comes_meanwhile_goes_part_by_part),
-        cmocka_unit_test(what_fails_is_said_once_and_not_tried_again),
-        cmocka_unit_test(the_child_of_a_fork_has_none),
-        cmocka_unit_test(
-            what_is_not_ordered_is_found_and_a_fault_loses_the_device), /* stays lost */
-    };
     setenv("FAKE_CUDA_ARCHITECTURE", "90", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS("first_use");
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* NVRTC compiles what is for CUDA, for every architecture it knows; and says in one line what is
  * wrong. No device is needed. Skipped where there is no NVRTC. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <tidepool/device_bump.h>
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"
 #include "runtime/base/os.h"
+#include "tests/device/tests.h"
 
 enum { SKIPPED = 77 };
 
@@ -53,15 +49,13 @@ static void compile_for_all(const char *source, const char *kernel)
     assert_in_range(cubins, 5, sizeof known / sizeof *known); /* NVRTC 12 knows fewer of them */
 }
 
-static void kernels_compile_for_every_architecture(void **unused)
+TEST(kernels_compile_for_every_architecture)
 {
-    (void)unused;
     compile_for_all(tide_kernels_text, "tide_unpack");
 }
 
-static void the_bump_allocator_compiles_for_every_architecture(void **unused)
+TEST(the_bump_allocator_compiles_for_every_architecture)
 {
-    (void)unused;
     static const char kernel[] =
         "extern \"C\" __global__ void take(tide_bump *bump, void **out, unsigned n)\n"
         "{\n"
@@ -88,9 +82,8 @@ static void expect_refused(const char *source, unsigned architecture, const char
     assert_null(strchr(error, '\n'));
 }
 
-static void what_cannot_be_compiled_is_told(void **unused)
+TEST(what_cannot_be_compiled_is_told)
 {
-    (void)unused;
     expect_refused("", 13, "invalid value for --gpu-architecture");
     expect_refused("__global__ void k()\n{ nonsense; }\n", 90, "tidepool.cu(2)");
     expect_refused("__global__ void k()\n{ nonsense; }\n", 90, "nonsense");
@@ -101,14 +94,9 @@ static void what_cannot_be_compiled_is_told(void **unused)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_compile_for_every_architecture),
-        cmocka_unit_test(the_bump_allocator_compiles_for_every_architecture),
-        cmocka_unit_test(what_cannot_be_compiled_is_told),
-    };
     if (!is_known(90)) {
         printf("skipped: there is no NVRTC\n");
         return SKIPPED;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS("nvrtc");
 }

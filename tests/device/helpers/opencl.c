@@ -162,9 +162,8 @@ static void expect_launches(uint64_t before, size_t segments)
 static const size_t part_counts[] = {1, 2, 3, 15, 16, 17, 40, 100, 101, 300};
 enum { COUNTS = sizeof part_counts / sizeof *part_counts };
 
-static void they_come_with_the_first_frame(void **unused)
+TEST(they_come_with_the_first_frame)
 {
-    (void)unused;
     const char *why;
     frame *f = make_frame(3, true);
     for (size_t i = 0; i < f->count; i++)
@@ -234,18 +233,16 @@ static void download(frame *f)
     }
 }
 
-static void frames_are_filled_packed_and_unpacked(void **unused)
+TEST(frames_are_filled_packed_and_unpacked)
 {
-    (void)unused;
     each_frame(0, fill);
     each_frame(2, upload);
     each_frame(2, download);
 }
 
 /* Elements of 12 bytes have no pattern of 16; zeros of them have. */
-static void odd_types_are_filled_all_the_same(void **unused)
+TEST(odd_types_are_filled_all_the_same)
 {
-    (void)unused;
     frame *f = make_frame(2, false);
     tide_type odd = tide_type_register("of 12 bytes", 12, 4);
     for (size_t i = 0; i < 2; i++)
@@ -264,9 +261,8 @@ static void odd_types_are_filled_all_the_same(void **unused)
     end_frame(f);
 }
 
-static void a_hundred_parts_take_one_launch(void **unused)
+TEST(a_hundred_parts_take_one_launch)
 {
-    (void)unused;
     enum { PARTS = 100 };
     tide_part parts[PARTS];
     float value = 1.5f;
@@ -279,9 +275,8 @@ static void a_hundred_parts_take_one_launch(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void many_groups_find_their_parts(void **unused)
+TEST(many_groups_find_their_parts)
 {
-    (void)unused;
     static const size_t sizes[] = {3000001, 0, 1, 262144, 1234567};
     frame *f = calloc(1, sizeof *f);
     assert_non_null(f);
@@ -410,9 +405,8 @@ static tide_status try_takers(tide_pool *pool, void *module, size_t bytes, uint3
     return tide_bump_leave(scope);
 }
 
-static void kernels_allocate(void **unused)
+TEST(kernels_allocate)
 {
-    (void)unused;
     void *module = load_take();
     tide_pool *pool = bed_pool(NULL);
     tide_bump_scope scope;
@@ -435,9 +429,8 @@ static void kernels_allocate(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void scopes_of_the_allocator_are_scopes(void **unused)
+TEST(scopes_of_the_allocator_are_scopes)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     tide_bump_scope outer, inner;
     expect_status(tide_bump_enter(pool, 100, NULL), TIDE_ERROR_ARGUMENT);
@@ -456,9 +449,8 @@ static void scopes_of_the_allocator_are_scopes(void **unused)
 
 /* On the fake driver (../fake_cuda): have the kernels been executed, and was all they used theirs
  * and in order? */
-static void expect_executed(void **unused)
+TEST(expect_executed)
 {
-    (void)unused;
     static const char *const kernels[] = {"tide_fill", "tide_pack", "tide_unpack", "take"};
     const char *path = getenv("TIDEPOOL_CUDA_DRIVER");
     void *driver = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
@@ -476,31 +468,21 @@ static void expect_executed(void **unused)
     dlclose(driver);
 }
 
-static int on_cuda(const struct CMUnitTest *tests, size_t count)
+static int on_cuda(void)
 {
     gpu = tide_device_open("cuda:0");
     if (gpu == NULL) {
         printf("skipped: %s\n", tide_error_message());
         return 77;
     }
-    int failed = _cmocka_run_group_tests("kernels on CUDA", tests, count, NULL, NULL);
+    int failed = RUN_TESTS("kernels on CUDA");
     return failed != 0 || tide_device_close(gpu) != TIDE_OK;
 }
 
 int main(int argc, char **argv)
 {
-    enum { FRAMES = 5 };
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_come_with_the_first_frame),
-        cmocka_unit_test(frames_are_filled_packed_and_unpacked),
-        cmocka_unit_test(odd_types_are_filled_all_the_same),
-        cmocka_unit_test(a_hundred_parts_take_one_launch),
-        cmocka_unit_test(many_groups_find_their_parts),
-        cmocka_unit_test(kernels_allocate), /* FRAMES tests are before this */
-        cmocka_unit_test(scopes_of_the_allocator_are_scopes),
-        cmocka_unit_test(expect_executed),
-    };
+    enum { FRAMES = 5 }; /* tests before kernels_allocate */
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
-        return on_cuda(tests, sizeof tests / sizeof *tests);
-    return bed_main("kernels on OpenCL", argc, argv, tests + FRAMES, 2);
+        return on_cuda();
+    return bed_main("kernels on OpenCL", argc, argv, listed_tests.all + FRAMES, 2);
 }

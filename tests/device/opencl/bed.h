@@ -9,6 +9,7 @@
 #include <tidepool/device.h>
 
 #include "runtime/device/opencl/opencl.h"
+#include "tests/device/tests.h"
 
 extern tide_device *gpu; /* whatever it is */
 
@@ -16,8 +17,7 @@ extern tide_device *gpu; /* whatever it is */
  * runs the tests; 77 where there is none. */
 int bed_main(const char *group, int count, char **arguments, const struct CMUnitTest *tests,
              size_t test_count);
-#define BED_MAIN(group, tests) \
-    bed_main(group, argc, argv, tests, sizeof(tests) / sizeof((tests)[0]))
+#define BED_MAIN(group) bed_main(group, argc, argv, listed_tests.all, listed_tests.count)
 
 int bed_memory(void); /* TIDE_OPENCL_SHARED or BUFFERS */
 

@@ -24,9 +24,8 @@ static void end_pool(tide_pool *pool)
 
 /* ---- arrays -------------------------------------------------------------------------------- */
 
-static void every_size_and_place_arrives(void **unused)
+TEST(every_size_and_place_arrives)
 {
-    (void)unused;
     static const size_t sizes[] = {0,    1,    3,    63,    64,    65,    4000, 4095,
                                    4096, 4097, 8192, 16384, 16385, 20000, 99999};
     tide_pool *pool = small_pool();
@@ -49,9 +48,8 @@ static void every_size_and_place_arrives(void **unused)
     end_pool(pool);
 }
 
-static void copies_within_the_device_keep_their_place_in_the_queue(void **unused)
+TEST(copies_within_the_device_keep_their_place_in_the_queue)
 {
-    (void)unused;
     tide_pool *pool = small_pool();
     uint32_t *a = tide_acquire(pool, uint32_t, 10000), *b = tide_acquire(pool, uint32_t, 10000);
     for (uint32_t round = 0; round < 10; round++) {
@@ -65,9 +63,8 @@ static void copies_within_the_device_keep_their_place_in_the_queue(void **unused
     end_pool(pool);
 }
 
-static void bad_copies_are_refused(void **unused)
+TEST(bad_copies_are_refused)
 {
-    (void)unused;
     tide_pool *pool = small_pool();
     char bytes[64] = "", *array = tide_acquire_type(pool, TIDE_U8, 64);
     expect_status(tide_upload(NULL, array, bytes, 4), TIDE_ERROR_ARGUMENT);
@@ -88,9 +85,8 @@ static void bad_copies_are_refused(void **unused)
 }
 
 /* What another queue was told to do before is in what the host gets. */
-static void a_download_comes_after_declared_queues(void **unused)
+TEST(a_download_comes_after_declared_queues)
 {
-    (void)unused;
     void *other = bed_queue();
     tide_pool *pool = small_pool();
     tide_mark mark = tide_checkpoint(pool);
@@ -146,9 +142,8 @@ static void take_host(tide_part parts[PARTS])
 }
 
 /* Twice, so that the second finds blocks and chunks that were used before. */
-static void frames_go_up_and_down(void **unused)
+TEST(frames_go_up_and_down)
 {
-    (void)unused;
     for (size_t scale = 1; scale < 2000; scale *= 40) {
         tide_pool *pool = small_pool();
         tide_part parts[PARTS];
@@ -170,9 +165,8 @@ static void frames_go_up_and_down(void **unused)
     }
 }
 
-static void fills_are_the_hosts(void **unused)
+TEST(fills_are_the_hosts)
 {
-    (void)unused;
     for (size_t scale = 1; scale < 700; scale *= 25) {
         tide_pool *pools[2] = {small_pool(), tide_pool_create(NULL)};
         tide_part parts[2][PARTS];
@@ -195,9 +189,8 @@ static void fills_are_the_hosts(void **unused)
     }
 }
 
-static void bad_frames_are_refused(void **unused)
+TEST(bad_frames_are_refused)
 {
-    (void)unused;
     tide_pool *pool = small_pool();
     uint32_t *array = tide_acquire(pool, uint32_t, 10);
     uint64_t word;
@@ -220,14 +213,5 @@ static void bad_frames_are_refused(void **unused)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_place_arrives),
-        cmocka_unit_test(copies_within_the_device_keep_their_place_in_the_queue),
-        cmocka_unit_test(bad_copies_are_refused),
-        cmocka_unit_test(a_download_comes_after_declared_queues),
-        cmocka_unit_test(frames_go_up_and_down),
-        cmocka_unit_test(fills_are_the_hosts),
-        cmocka_unit_test(bad_frames_are_refused),
-    };
-    return BED_MAIN("opencl copies", tests);
+    return BED_MAIN("opencl copies");
 }

@@ -62,9 +62,8 @@ static bool attempt(void)
     return all;
 }
 
-static void every_allocation_may_fail(void **unused)
+TEST(every_allocation_may_fail)
 {
-    (void)unused;
     assert_true(attempt());
     for (int forms = 0; forms < 2; forms++) {
         for_ever = forms == 1;
@@ -91,9 +90,8 @@ static bool fail_blocks(size_t bytes)
 
 /* Without memory to pack in, a frame that comes down does so part by part, as one that goes up does where
  * there are no kernels; what succeeds leaves the last message alone. */
-static void a_frame_needs_no_memory_on_the_device(void **unused)
+TEST(a_frame_needs_no_memory_on_the_device)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     uint32_t words[2][300] = {{1, 2, 3}, {4, 5, 6}}, got[2][300];
     tide_mark mark = tide_checkpoint(pool);
@@ -145,9 +143,8 @@ static void fail_events(void)
 }
 
 /* So what must not go before may go, without a second wait; but what came of it is not right. */
-static void an_event_that_failed_is_over_and_no_success(void **unused)
+TEST(an_event_that_failed_is_over_and_no_success)
 {
-    (void)unused;
     uint32_t words[300] = {0};
     tide_pool *pool = bed_pool(NULL);
     uint32_t *array = tide_zeros(pool, uint32_t, 300);
@@ -171,9 +168,8 @@ static void an_event_that_failed_is_over_and_no_success(void **unused)
 /* ---- a device that is lost --------------------------------------------------------------------
  */
 
-static void a_lost_device_can_be_left(void **unused)
+TEST(a_lost_device_can_be_left)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     uint32_t words[10];
     {
@@ -230,9 +226,8 @@ static void work_in_child(tide_pool *pool, uint32_t *array)
 }
 
 /* The driver's threads stayed with the parent: whoever waited for them would wait for ever. */
-static void a_forked_child_is_told_and_does_not_hang(void **unused)
+TEST(a_forked_child_is_told_and_does_not_hang)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     uint32_t *array = tide_acquire(pool, uint32_t, 10);
     fill_by_upload(pool, array, 10, 1);
@@ -266,9 +261,8 @@ static int run_as(const char *what)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void a_process_may_end_with_live_pools(void **unused)
+TEST(a_process_may_end_with_live_pools)
 {
-    (void)unused;
     assert_int_equal(run_as("exits"), 7);
 }
 
@@ -284,9 +278,8 @@ static int exits(void)
     return 7; /* kernels and copies may be in flight */
 }
 
-static void without_a_loader_only_devices_are_refused(void **unused)
+TEST(without_a_loader_only_devices_are_refused)
 {
-    (void)unused;
     assert_int_equal(run_as("loaderless"), 7);
 }
 
@@ -302,9 +295,8 @@ static int loaderless(void)
     return refused && tide_zeros(tide_pool_local(), double, 10) != NULL ? 7 : 1;
 }
 
-static void without_drivers_the_message_says_so(void **unused)
+TEST(without_drivers_the_message_says_so)
 {
-    (void)unused;
     assert_int_equal(run_as("driverless"), 7);
 }
 
@@ -340,9 +332,8 @@ static void *work(void *unused)
     return NULL;
 }
 
-static void threads_share_a_device(void **unused)
+TEST(threads_share_a_device)
 {
-    (void)unused;
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
@@ -352,22 +343,11 @@ static void threads_share_a_device(void **unused)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(an_event_that_failed_is_over_and_no_success),
-        cmocka_unit_test(a_frame_needs_no_memory_on_the_device),
-        cmocka_unit_test(a_lost_device_can_be_left),
-        cmocka_unit_test(a_forked_child_is_told_and_does_not_hang),
-        cmocka_unit_test(a_process_may_end_with_live_pools),
-        cmocka_unit_test(without_a_loader_only_devices_are_refused),
-        cmocka_unit_test(without_drivers_the_message_says_so),
-        cmocka_unit_test(threads_share_a_device),
-    };
     self = argv[0];
     memory_name = argc > 1 ? argv[1] : "best";
     if (argc > 2)
         return strcmp(argv[2], "exits") == 0        ? exits()
                : strcmp(argv[2], "loaderless") == 0 ? loaderless()
                                                     : driverless();
-    return BED_MAIN("opencl failing", tests);
+    return BED_MAIN("opencl failing");
 }

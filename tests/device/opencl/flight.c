@@ -35,9 +35,8 @@ static void overwrite(tide_pool *pool, uint32_t round)
     assert_non_null(tide_fill(pool, uint32_t, N, round ^ 0xABCDu));
 }
 
-static void a_kernel_in_flight_keeps_what_it_reads(void **unused)
+TEST(a_kernel_in_flight_keeps_what_it_reads)
 {
-    (void)unused;
     void *own = bed_queue(), *other = bed_queue();
     tide_pool *pool = bed_pool(own);
     tide_mark mark = tide_checkpoint(pool);
@@ -82,9 +81,8 @@ static uint64_t driver_calls(const tide_device_information *info)
 
 /* The rewind and the next acquire return while the kernels are in flight, and call nothing. One
  * that waits does so until the alarm. */
-static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
+TEST(a_rewind_neither_waits_nor_calls_the_driver)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     uint32_t *results = tide_acquire(pool, uint32_t, N);
     tide_mark mark = tide_checkpoint(pool);
@@ -116,9 +114,8 @@ static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
  */
 
 /* Released while a slow kernel reads it, then wanted by a pool of another queue at once. */
-static void memory_is_not_handed_to_another_queue_too_soon(void **unused)
+TEST(memory_is_not_handed_to_another_queue_too_soon)
 {
-    (void)unused;
     void *queues[2] = {bed_queue(), bed_queue()};
     tide_pool *pools[2] = {bed_pool(queues[0]), bed_pool(queues[1])};
     void *results = tide_acquire(pools[0], uint64_t, N);
@@ -157,9 +154,8 @@ static void fill_words(void *queue, void *data, uint32_t value)
 }
 
 /* A slow kernel of one queue reads the buffer that the other queue overwrites next. */
-static void a_kernel_keeps_the_buffer_that_it_reads(void **unused)
+TEST(a_kernel_keeps_the_buffer_that_it_reads)
 {
-    (void)unused;
     tide_buffers *buffers = tide_buffers_create(gpu, NULL);
     tide_pool *pool = bed_pool(NULL);
     uint32_t *results = tide_acquire(pool, uint32_t, N), *got = malloc(4 * N);
@@ -190,9 +186,8 @@ static void a_kernel_keeps_the_buffer_that_it_reads(void **unused)
     bed_queue_end(queues[1]);
 }
 
-static void pinned_memory_waits_until_its_copy_is_over(void **unused)
+TEST(pinned_memory_waits_until_its_copy_is_over)
 {
-    (void)unused;
     tide_buffers *buffers = tide_buffers_create(gpu, NULL);
     void *device, *pinned;
     tide_buffer d = taken(buffers, 0, NULL, &device);
@@ -223,9 +218,8 @@ static void pinned_memory_waits_until_its_copy_is_over(void **unused)
 
 /* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on.
  */
-static void what_is_larger_than_the_device_is_refused(void **unused)
+TEST(what_is_larger_than_the_device_is_refused)
 {
-    (void)unused;
     const size_t limit = (size_t)2 << 30;
     if (bed_info().bytes == 0 || bed_info().bytes > limit)
         skip();
@@ -250,9 +244,8 @@ static void what_is_larger_than_the_device_is_refused(void **unused)
 }
 
 /* An array of another device is an address here that nobody may follow. */
-static void an_array_of_another_device_is_refused(void **unused)
+TEST(an_array_of_another_device_is_refused)
 {
-    (void)unused;
     tide_device *second = tide_device_open("opencl:1");
     if (second == NULL || bed_memory() != TIDE_OPENCL_BUFFERS)
         skip();
@@ -274,14 +267,5 @@ static void an_array_of_another_device_is_refused(void **unused)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kernel_in_flight_keeps_what_it_reads),
-        cmocka_unit_test(a_rewind_neither_waits_nor_calls_the_driver),
-        cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
-        cmocka_unit_test(a_kernel_keeps_the_buffer_that_it_reads),
-        cmocka_unit_test(pinned_memory_waits_until_its_copy_is_over),
-        cmocka_unit_test(what_is_larger_than_the_device_is_refused),
-        cmocka_unit_test(an_array_of_another_device_is_refused),
-    };
-    return BED_MAIN("opencl flight", tests);
+    return BED_MAIN("opencl flight");
 }

@@ -16,9 +16,8 @@
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
-static void a_name_gives_one_device_counted(void **unused)
+TEST(a_name_gives_one_device_counted)
 {
-    (void)unused;
     tide_device_information info = bed_info();
     assert_string_equal(info.name, "opencl:0");
     assert_int_equal(info.dl.device_type, TIDE_DL_OPENCL);
@@ -35,9 +34,8 @@ static void a_name_gives_one_device_counted(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void a_device_that_is_not_there_is_refused_in_words(void **unused)
+TEST(a_device_that_is_not_there_is_refused_in_words)
 {
-    (void)unused;
     assert_null(tide_device_open("opencl:999"));
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
     assert_non_null(strstr(tide_error_message(), "no device opencl:999: the drivers know"));
@@ -77,9 +75,8 @@ static void expect_refused(void *queue, const char *words)
     expect_ok(tide_pool_destroy(bed_pool(queue)));
 }
 
-static void a_checked_pool_looks_at_its_queue(void **unused)
+TEST(a_checked_pool_looks_at_its_queue)
 {
-    (void)unused;
     int32_t error = 0;
     tide_cl_device of = tide_opencl_of(gpu)->device;
     tide_cl_context other = tide_opencl.clCreateContext(NULL, 1, &of, NULL, NULL, &error);
@@ -101,9 +98,8 @@ static void a_checked_pool_looks_at_its_queue(void **unused)
     assert_int_equal(tide_opencl.clReleaseContext(other), 0);
 }
 
-static void slots_lie_as_was_asked(void **unused)
+TEST(slots_lie_as_was_asked)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     char *data = tide_acquire_type(pool, TIDE_U8, 10000);
     size_t offset = 99;
@@ -140,9 +136,8 @@ static void expect_repeated(tide_pool *pool, const void *data, const void *value
 }
 
 /* 12 bytes are no pattern that OpenCL fills with; 1 to 16 are. */
-static void arrays_start_with_any_value(void **unused)
+TEST(arrays_start_with_any_value)
 {
-    (void)unused;
     static const size_t lengths[] = {1, 2, 3, 63, 64, 1000, 100003};
     const struct vec3 vector = {1, 2.5f, -3};
     const double complex_one[2] = {1, 0};
@@ -163,9 +158,8 @@ static void arrays_start_with_any_value(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-static void the_last_word_of_bits_is_clean(void **unused)
+TEST(the_last_word_of_bits_is_clean)
 {
-    (void)unused;
     tide_pool *pool = bed_pool(NULL);
     uint64_t words[3], *bits = tide_ones_type(pool, TIDE_BIT, 130);
     assert_non_null(bits);
@@ -177,9 +171,8 @@ static void the_last_word_of_bits_is_clean(void **unused)
 
 /* ---- scopes -------------------------------------------------------------------------------- */
 
-static void host_and_device_scopes_nest_apart(void **unused)
+TEST(host_and_device_scopes_nest_apart)
 {
-    (void)unused;
     tide_pool *device = bed_pool(NULL), *host = tide_pool_local();
     {
         TIDE_SCOPE_TYPES(host, uint32_t);
@@ -203,9 +196,8 @@ static void host_and_device_scopes_nest_apart(void **unused)
 /* ---- memory itself -------------------------------------------------------------------------- */
 
 /* Taken and given back in any order: each address names its own memory, from end to end. */
-static void each_piece_is_found_by_its_addresses(void **unused)
+TEST(each_piece_is_found_by_its_addresses)
 {
-    (void)unused;
     enum { PIECES = 40 };
     tide_pool *pool = bed_pool(NULL);
     char *pieces[PIECES] = {NULL};
@@ -238,15 +230,5 @@ static void each_piece_is_found_by_its_addresses(void **unused)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_gives_one_device_counted),
-        cmocka_unit_test(a_device_that_is_not_there_is_refused_in_words),
-        cmocka_unit_test(a_checked_pool_looks_at_its_queue),
-        cmocka_unit_test(slots_lie_as_was_asked),
-        cmocka_unit_test(arrays_start_with_any_value),
-        cmocka_unit_test(the_last_word_of_bits_is_clean),
-        cmocka_unit_test(host_and_device_scopes_nest_apart),
-        cmocka_unit_test(each_piece_is_found_by_its_addresses),
-    };
-    return BED_MAIN("opencl pools", tests);
+    return BED_MAIN("opencl pools");
 }
