@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is in a driver, and what keeps others out. */
+/* What keeps everybody out of a driver. */
 #define _GNU_SOURCE
 #include "runtime/device/gate.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -12,34 +11,14 @@
 
 enum { DRIVERS = 3, EXITING = 1, FORKED = 2 }; /* FORKED << driver */
 
-/* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
- * exiting thread sees it inside. */
-static uint32_t driver_closed, driver_inside;
-static uint32_t driver_used; /* FORKED << driver of those that a child does without; atomic */
-
-/* Of the calls inside, those of this thread: as small as can be, for copies have little such memory. */
-static _Thread_local uint8_t driver_own;
+static uint32_t driver_closed; /* atomic */
+static uint32_t driver_used;   /* FORKED << driver of those that a child does without; atomic */
 
 static void (*driver_in_child)(void);
 
 static bool driver_is_closed(uint32_t bits)
 {
-    return (__atomic_load_n(&driver_closed, __ATOMIC_SEQ_CST) & bits) != 0;
-}
-
-void tide_driver_enter(void)
-{
-    tide_assert(driver_own < UINT8_MAX);
-    driver_own++;
-    __atomic_fetch_add(&driver_inside, 1, __ATOMIC_SEQ_CST);
-}
-
-void tide_driver_leave(void)
-{
-    uint32_t before = __atomic_fetch_sub(&driver_inside, 1, __ATOMIC_SEQ_CST);
-    tide_assert(driver_own > 0 && before >= driver_own);
-    (void)before;
-    driver_own--;
+    return (__atomic_load_n(&driver_closed, __ATOMIC_RELAXED) & bits) != 0;
 }
 
 bool tide_driver_alive(tide_driver driver)
@@ -67,17 +46,10 @@ tide_status tide_driver_refuse(tide_driver driver, const char *whose)
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
-/* Other threads that are in a call get time to come out; not for ever, because they may wait for work
- * that does not end. The exiting thread may itself be in one, in a function that the driver calls. */
+/* Nobody waits for threads that are in a call: what they work on is left as it is. */
 static void driver_begin_exit(void)
 {
-    enum { TRIES = 2000, MICROSECONDS = 1000 };
-    __atomic_fetch_or(&driver_closed, EXITING, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < TRIES; i++) {
-        if (__atomic_load_n(&driver_inside, __ATOMIC_SEQ_CST) == driver_own)
-            return;
-        usleep(MICROSECONDS);
-    }
+    __atomic_fetch_or(&driver_closed, EXITING, __ATOMIC_RELAXED);
 }
 
 tide_status tide_driver_watch_exit(tide_driver driver, const char *call)
@@ -95,23 +67,21 @@ tide_status tide_driver_use(tide_driver driver, const char *whose)
 {
     if (!tide_driver_alive(driver))
         return tide_driver_refuse(driver, whose);
-    __atomic_fetch_or(&driver_used, (uint32_t)FORKED << driver, __ATOMIC_SEQ_CST);
+    __atomic_fetch_or(&driver_used, (uint32_t)FORKED << driver, __ATOMIC_RELAXED);
     return TIDE_OK;
 }
 
 void tide_driver_absent(tide_driver driver)
 {
-    __atomic_fetch_and(&driver_used, ~((uint32_t)FORKED << driver), __ATOMIC_SEQ_CST);
+    __atomic_fetch_and(&driver_used, ~((uint32_t)FORKED << driver), __ATOMIC_RELAXED);
 }
 
-/* Fork itself waits for no driver. Of those who were inside only the thread that forks is there in
- * the child, if it was one, in a constructor of what the driver loads; and exit has not begun there. */
+/* Fork itself waits for no driver; and exit has not begun in the child. */
 static void driver_begin_child(void)
 {
-    uint32_t used = __atomic_load_n(&driver_used, __ATOMIC_SEQ_CST);
-    uint32_t forked = __atomic_load_n(&driver_closed, __ATOMIC_SEQ_CST) & ~(uint32_t)EXITING;
-    __atomic_store_n(&driver_inside, driver_own, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&driver_closed, forked | used, __ATOMIC_SEQ_CST);
+    uint32_t used = __atomic_load_n(&driver_used, __ATOMIC_RELAXED);
+    uint32_t forked = __atomic_load_n(&driver_closed, __ATOMIC_RELAXED) & ~(uint32_t)EXITING;
+    __atomic_store_n(&driver_closed, forked | used, __ATOMIC_RELAXED);
     driver_in_child();
 }
 

@@ -23,13 +23,9 @@ void tide_driver_absent(tide_driver driver);
  * TIDE_ERROR_MEMORY: it cannot. One thread at a time. */
 tide_status tide_driver_watch_exit(tide_driver driver, const char *call);
 
-/* Stand around calls of a driver; may be nested. Exit waits for who is inside, two seconds at most.
- * Whether the driver may be called is asked in between: either this thread sees that exit has begun,
- * or exit sees it inside. */
-void tide_driver_enter(void);
-void tide_driver_leave(void);
-
-/* May it be called? If not, what is given back stays with the driver. */
+/* May it be called? Asked at the head of a method: none that begins once exit has begun calls the driver.
+ * A thread that is in a method then has what the driver makes of that, as in a program without this
+ * library. If not, what is given back stays with the driver. */
 bool tide_driver_alive(tide_driver driver);
 
 /* Is this a child that does without? */

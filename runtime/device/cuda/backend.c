@@ -159,12 +159,11 @@ static tide_status cuda_make_service(tide_device *device)
 /* What cuda_retain_context took, also when the context cannot be entered any more. */
 static void cuda_release_context(tide_cu_device device)
 {
-    if (!tide_cuda_begin())
+    if (!tide_driver_alive(TIDE_DRIVER_CUDA))
         return;
     int mode = tide_cuda_relax();
     (void)tide_cu.cuDevicePrimaryCtxRelease(device);
     tide_cuda_relax_end(mode);
-    tide_driver_leave();
 }
 
 /* Its primary context, the stream and the memory pool; on failure none of them. */
@@ -208,12 +207,11 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
 tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
 {
     TIDE_FORWARD(tide_cuda_load());
-    if (!tide_cuda_begin())
+    if (!tide_driver_alive(TIDE_DRIVER_CUDA))
         return tide_driver_refuse(TIDE_DRIVER_CUDA, call);
     int mode = tide_cuda_relax();
     tide_status status = cuda_open_found(device, ordinal);
     tide_cuda_relax_end(mode);
-    tide_driver_leave();
     return status;
 }
 

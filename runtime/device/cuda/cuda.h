@@ -35,9 +35,6 @@ void tide_cuda_driver_set(const char *path);
 /* Loads the driver, unless it is loaded. One thread at a time (runtime/device/device.c). */
 tide_status tide_cuda_load(void);
 
-/* tide_driver_enter, if the driver may be called; false: then no tide_driver_leave may follow. */
-bool tide_cuda_begin(void);
-
 /* The failure of an entry point, in the driver's words. An error that no context survives
  * loses the device. */
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result);
@@ -50,7 +47,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     } while (0)
 
 /* Make the device's context current and the thread's capture mode relaxed, and restore both; nothing
- * in a method that another one calls. No function of the program is called in between. They include tide_cuda_begin and tide_driver_leave.
+ * in a method that another one calls. No function of the program is called in between.
  * In any other mode much that the driver can be asked for would fail beside a capture of another
  * thread, and end that capture. TIDE_ERROR_DEVICE, and nothing to leave, while the process exits. */
 typedef struct tide_cuda_entered {

@@ -24,15 +24,6 @@ void tide_cuda_driver_set(const char *path)
     snprintf(cuda_library, sizeof cuda_library, "%s", path != NULL ? path : "libcuda.so.1");
 }
 
-bool tide_cuda_begin(void)
-{
-    tide_driver_enter();
-    if (tide_driver_alive(TIDE_DRIVER_CUDA))
-        return true;
-    tide_driver_leave();
-    return false;
-}
-
 /* ---- load --------------------------------------------------------------------------------- */
 
 static const struct {
@@ -141,10 +132,9 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
 {
     const char *name = NULL, *words = NULL;
     tide_assert(result != TIDE_CU_SUCCESS);
-    if (tide_cuda_begin()) {
+    if (tide_driver_alive(TIDE_DRIVER_CUDA)) {
         (void)tide_cu.cuGetErrorName(result, &name);
         (void)tide_cu.cuGetErrorString(result, &words);
-        tide_driver_leave();
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
@@ -184,7 +174,7 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
     *entered = (tide_cuda_entered){.before = cuda_inside};
     if (cuda_inside == device)
         return TIDE_OK;
-    if (TIDE_UNLIKELY(!tide_cuda_begin())) {
+    if (!tide_driver_alive(TIDE_DRIVER_CUDA)) {
         TIDE_FORWARD(tide_device_answers(device, device->name));
         return tide_driver_refuse(TIDE_DRIVER_CUDA, device->name); /* it is just being opened */
     }
@@ -199,7 +189,6 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
         cuda_inside = device;
         return TIDE_OK;
     }
-    tide_driver_leave();
     return tide_cuda_fail(device, "cuCtxPushCurrent", result);
 }
 
@@ -213,7 +202,6 @@ void tide_cuda_leave(tide_cuda_entered entered)
     tide_cuda_relax_end(entered.mode);
     if (entered.pushed)
         (void)tide_cu.cuCtxPopCurrent(&popped);
-    tide_driver_leave();
 }
 
 /* Only the legacy stream has others that it is ordered with. To ask spoils no capture. */

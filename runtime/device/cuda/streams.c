@@ -236,11 +236,8 @@ void tide_cuda_mark_drop(tide_device *device, void *mark)
  * the driver does not tell so, for it may want a current context. */
 static bool cuda_asks_own(void *stream, int *state)
 {
-    if (!tide_cuda_begin())
-        return false;
-    tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, state);
-    tide_driver_leave();
-    return result == TIDE_CU_SUCCESS;
+    return tide_driver_alive(TIDE_DRIVER_CUDA) &&
+           tide_cu.cuStreamIsCapturing(stream, state) == TIDE_CU_SUCCESS;
 }
 
 bool tide_cuda_capturing(tide_device *device, void *stream)

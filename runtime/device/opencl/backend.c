@@ -142,7 +142,6 @@ static void opencl_give_back_all(tide_opencl_device *device)
  * a thread may still be in the driver with it. */
 static void opencl_close_device(tide_device *base)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(base->opened == 0 && __atomic_load_n(&base->holds, __ATOMIC_RELAXED) == 0);
     const bool alive = tide_driver_alive(TIDE_DRIVER_OPENCL);
@@ -178,7 +177,6 @@ static const tide_device_methods methods = {
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
-    TIDE_OPENCL_INSIDE;
     TIDE_FORWARD(tide_opencl_load(call));
     if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
         return tide_driver_refuse(TIDE_DRIVER_OPENCL, call);

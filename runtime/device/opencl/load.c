@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The ICD loader: loaded when the first OpenCL device is asked for, and never unloaded, because
- * drivers would not survive that. Also: when they may no longer be called; their
- * errors in words. */
+ * drivers would not survive that. Also: their errors in words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
@@ -67,20 +66,6 @@ tide_status tide_opencl_load(const char *call)
     if (status != TIDE_OK)
         tide_driver_absent(TIDE_DRIVER_OPENCL);
     return status;
-}
-
-/* ---- when the driver may no longer be called ---------------------------------------------- */
-
-int tide_opencl_go_in(void)
-{
-    tide_driver_enter();
-    return 0;
-}
-
-void tide_opencl_come_out(const int *unused)
-{
-    (void)unused;
-    tide_driver_leave();
 }
 
 /* ---- errors ------------------------------------------------------------------------------- */

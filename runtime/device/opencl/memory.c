@@ -223,7 +223,6 @@ static void opencl_end_share(tide_opencl_device *device, void *stream, void *ori
 tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
@@ -262,7 +261,6 @@ static void opencl_release(tide_opencl_device *device, void *stream, int memory,
 /* A driver that can no longer be called keeps what it has. */
 void tide_opencl_release(tide_device *base, void *stream, int memory, void *data, size_t bytes)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     (void)bytes;
     tide_assert(data != NULL);
@@ -353,7 +351,6 @@ static tide_status opencl_fill_odd(tide_opencl_device *device, void *stream, con
 tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const void *pattern,
                              size_t pattern_bytes, size_t count)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(pattern_bytes > 0 && count <= SIZE_MAX / pattern_bytes);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
@@ -397,7 +394,6 @@ static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const p
 tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const void *from,
                              size_t bytes)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     if (bytes == 0)

@@ -67,13 +67,6 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
     return stream != NULL ? (tide_cl_queue)stream : device->queue;
 }
 
-/* A declaration: this thread may be in the driver in the rest of the block (tide_driver_enter). */
-#define TIDE_OPENCL_INSIDE                                                          \
-    __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \
-        tide_opencl_go_in()
-int tide_opencl_go_in(void);
-void tide_opencl_come_out(const int *unused);
-
 /* TIDE_OK, or fails with the driver's error in words; an error that says so loses the device. */
 tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);
 

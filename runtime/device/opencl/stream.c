@@ -29,7 +29,6 @@ static bool opencl_ask_queue(tide_opencl_device *device, tide_cl_queue queue, ui
 /* It is asked once: a handle has no number, and one that is gone cannot be asked. */
 uint64_t tide_opencl_stream_check(tide_device *base, void *stream)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_cl_context context = NULL;
@@ -65,7 +64,6 @@ static void *opencl_mark_within(tide_opencl_device *device, void *stream)
 
 void *tide_opencl_mark(tide_device *base, void *stream)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     return tide_device_answers(base, "tide_device") == TIDE_OK ? opencl_mark_within(device, stream)
                                                                : NULL;
@@ -73,7 +71,6 @@ void *tide_opencl_mark(tide_device *base, void *stream)
 
 tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, after);
     if (queue == tide_opencl_queue(device, before))
@@ -98,7 +95,6 @@ void tide_opencl_finish_within(tide_cl_queue queue)
 
 tide_status tide_opencl_wait(tide_device *base, void *stream)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     tide_device_count(&base->waits);
@@ -118,7 +114,6 @@ tide_status tide_opencl_wait_all(tide_device *base)
  * is not called any more. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
-    TIDE_OPENCL_INSIDE;
     int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
     if (tide_device_answers(base, "tide_device") != TIDE_OK)
@@ -130,7 +125,6 @@ bool tide_opencl_mark_done(tide_device *base, void *mark)
 
 tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
@@ -141,7 +135,6 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 {
-    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
@@ -154,7 +147,6 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 
 void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
-    TIDE_OPENCL_INSIDE;
     (void)base;
     tide_assert(mark != NULL);
     if (tide_driver_alive(TIDE_DRIVER_OPENCL))

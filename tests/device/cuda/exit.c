@@ -4,7 +4,7 @@
  *
  *   live    main returns: the pool was never destroyed
  *   atexit  a handler destroys it when the driver is gone
- *   thread  another thread is in the middle of things
+ *   thread  another thread is in the middle of things, and goes on when the driver is gone
  *   forked  a child ends that was forked while the parent has a pool */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -35,26 +35,46 @@ static bool work_and_end(void *stream)
     exit(unexpected() == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-static void *go_on(void *stream)
+static pthread_barrier_t both; /* main and the thread */
+
+static void do_rounds(tide_pool *own, unsigned rounds)
 {
-    tide_pool *own = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
-    for (;;) {
+    for (unsigned i = 0; i < rounds; i++) {
         TIDE_SCOPE_TYPES(own, float); /* no site: the program's own go with its module, now */
         (void)tide_zeros(own, float, 1000);
         (void)tide_pool_wait(own);
         tide_pool_empty(own);
     }
+}
+
+static void *go_on(void *stream)
+{
+    tide_pool *own = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
+    do_rounds(own, 1000);
+    pthread_barrier_wait(&both); /* exit begins */
+    pthread_barrier_wait(&both); /* the driver is gone */
+    do_rounds(own, 1000);
+    if (tide_pool_wait(own) != TIDE_ERROR_DEVICE)
+        _exit(4);
+    pthread_barrier_wait(&both);
     return NULL;
+}
+
+static void let_go_on(void)
+{
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
 }
 
 static bool end_beside_thread(void *stream)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
+    if (pthread_barrier_init(&both, NULL, 2) != 0 ||
+        pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
         return false;
     TIDE_SCOPE(pool);
     put(stream, tide_zeros(pool, float, 1000), 4000, 1);
-    usleep(20000);
+    pthread_barrier_wait(&both);
     return unexpected() == 0;
 }
 
@@ -90,7 +110,7 @@ static const struct way {
     void (*handler)(void); /* registered before the device is opened: runs after its driver's */
 } ways[] = {{"live", work_and_end, NULL},
             {"atexit", work_and_end, destroy_late},
-            {"thread", end_beside_thread, NULL},
+            {"thread", end_beside_thread, let_go_on},
             {"forked", fork_and_end, NULL}};
 
 static bool run(const struct way *way)
