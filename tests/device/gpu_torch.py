@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """gpu_torch.py LIBRARY HOOKS SECONDS: PyTorch with Tidepool's memory, on a GPU (HOOKS: include/python/source/torch.cc as a
-library). Graphs in each capture mode, make_graphed_callables, torch.compile, a MemPool, a pair's time and what training
-programs take, beside PyTorch's own allocator, its segments fixed and expandable: a line each, "ok" or the reason.
+library). Graphs in each capture mode, make_graphed_callables, torch.compile, a MemPool, a pair's time, what is free in
+pieces and what training programs take, beside PyTorch's own allocator, its segments fixed and expandable: a line each,
+"ok" or the reason.
 Each case is a process of its own, for the allocator is chosen before the first tensor.
 Exits 0 if all cases passed, 77 without PyTorch, a GPU or the time for all, else 1. What fails with PyTorch's own
 allocator is said and no more, and so is a torch.compile that has no Triton."""
@@ -20,7 +21,8 @@ CASES = ["graph-global", "graph-thread_local", "graph-relaxed", "dropped", "reco
          "untold-graph", "graphed-callables"]
 CASES += [f"train-{program}-{whose}" for program in ("mlp", "transformer", "streams")
           for whose in ("tidepool", "pytorch", "expandable")]
-CASES += ["pair-tidepool", "pair-pytorch", "pair-expandable", "compiled"]
+CASES += [f"{what}-{whose}" for what in ("pair", "fragments") for whose in ("tidepool", "pytorch", "expandable")]
+CASES += ["compiled"]
 
 
 def allocator(hooks):
@@ -148,6 +150,19 @@ def pair(torch):
     return f"{times[0]:.0f} ns at best, {times[15]:.0f} in the middle"
 
 
+def fragments(torch):
+    """80 % of the memory in 48 pieces, of which three of four are given back; then 60 % at once."""
+    part = torch.cuda.get_device_properties(0).total_memory // 60
+    pieces = [torch.empty(part, dtype=torch.uint8, device="cuda") for _ in range(48)]
+    pieces = pieces[::4]
+    before = time.perf_counter_ns()
+    try:
+        torch.empty(36 * part, dtype=torch.uint8, device="cuda")
+    except torch.cuda.OutOfMemoryError:
+        return "60 % in one piece: refused"
+    return f"60 % in one piece: there in {time.perf_counter_ns() - before} ns"
+
+
 def compiled(torch):
     """torch.compile with graphs of its own."""
     if importlib.util.find_spec("triton") is None:
@@ -249,6 +264,8 @@ def run(case, library, hooks):
         mempool(torch, library, hooks, case.endswith("warm"))
     elif case.startswith("pair"):
         said = pair(torch)
+    elif case.startswith("fragments"):
+        said = fragments(torch)
     else:
         said = train(torch, case.split("-")[1])
     print(said or "ok", flush=True)
