@@ -31,8 +31,11 @@ extern struct arena {
     unsigned count;
 } arena;
 
+#define EACH_BLOCK(one) for (block *one = arena.blocks; (one) < arena.blocks + arena.count; (one)++)
+
 block *arena_new_block(void);                          /* or NULL */
 block *arena_find(uint64_t address, bool of_pool);     /* live, and begins here; or NULL */
+const block *arena_at(uint64_t address);               /* live, with this byte; or NULL */
 work arena_use_of(const block *one, const char *what); /* a write of all of it */
 
 void ipc_forget(void); /* all that was opened */

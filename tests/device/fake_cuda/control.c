@@ -287,13 +287,18 @@ unsigned fake_held_up(void)
     return __atomic_load_n(&held_up_here, __ATOMIC_SEQ_CST);
 }
 
-unsigned fake_failures(void)
-{
-    fake_lock();
-    unsigned failures = asked.failures;
-    fake_unlock();
-    return failures;
-}
+#define TOLD(type, name, value) \
+    type name(void)             \
+    {                           \
+        fake_lock();            \
+        type told = value;      \
+        fake_unlock();          \
+        return told;            \
+    }
+TOLD(unsigned, fake_failures, asked.failures)
+TOLD(size_t, fake_live_bytes, fake.live_bytes)
+TOLD(uint64_t, fake_highest_fill, fake.highest)
+TOLD(unsigned, fake_pending, model_pending())
 
 unsigned fake_calls(const char *entry)
 {
@@ -352,14 +357,6 @@ void fake_without(unsigned what)
 bool fake_has(unsigned what)
 {
     return (fake.without & what) == 0;
-}
-
-uint64_t fake_highest_fill(void)
-{
-    fake_lock();
-    uint64_t highest = fake.highest;
-    fake_unlock();
-    return highest;
 }
 
 unsigned fake_streams(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The driver's entry points of memory: pools, plain and managed memory, what is mapped, fills and copies. */
+#include "arena.h"
 #include "entry.h"
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -165,21 +166,19 @@ enum { NO_DEVICE = -2 }; /* CUDA's CU_DEVICE_INVALID */
 ENTRY(cuPointerGetAttributes, unsigned count, int *asked, void **values, tide_cu_address address)
 {
     START_CURRENT(cuPointerGetAttributes);
-    uint64_t start = 0;
-    bool pinned = false, managed = false;
-    size_t bytes = memory_bytes_at(address, &start, &pinned, &managed);
+    const block *one = arena_at(address);
     const context *owner = memory_owner(address);
     for (unsigned i = 0; i < count; i++) {
         if (asked[i] == TIDE_CU_POINTER_MEMORY_TYPE)
-            *(unsigned *)values[i] = bytes == 0 ? 0 : pinned ? TIDE_CU_MEMORY_HOST : 2;
+            *(unsigned *)values[i] = one == NULL ? 0 : one->pinned ? TIDE_CU_MEMORY_HOST : 2;
         else if (asked[i] == TIDE_CU_POINTER_IS_MANAGED)
-            *(int *)values[i] = managed;
+            *(int *)values[i] = one != NULL && one->managed;
         else if (asked[i] == TIDE_CU_POINTER_DEVICE_ORDINAL)
             *(int *)values[i] = owner != NULL ? (int)owner->device : NO_DEVICE;
         else if (asked[i] == TIDE_CU_POINTER_RANGE_START)
-            *(tide_cu_address *)values[i] = start;
+            *(tide_cu_address *)values[i] = one != NULL ? one->address : 0;
         else if (asked[i] == TIDE_CU_POINTER_RANGE_BYTES)
-            *(size_t *)values[i] = bytes;
+            *(size_t *)values[i] = one != NULL ? one->used : 0;
         else
             return control_leave(TIDE_CU_INVALID_VALUE);
     }

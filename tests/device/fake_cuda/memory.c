@@ -35,9 +35,9 @@ void memory_reset(void)
 {
     if (arena.device == NULL)
         map_arena();
-    for (unsigned i = 0; i < arena.count; i++)
-        if (arena.blocks[i].pinned)
-            free((void *)(uintptr_t)arena.blocks[i].address);
+    EACH_BLOCK(one)
+    if (one->pinned)
+        free((void *)(uintptr_t)one->address);
     ipc_forget();
     if (mprotect(arena.device, arena_bytes, PROT_NONE) != 0)
         abort();
@@ -82,13 +82,9 @@ void memory_copy(const work *one)
 
 bool memory_live(const void *data, size_t bytes)
 {
-    uint64_t at = (uint64_t)(uintptr_t)data;
-    for (unsigned i = 0; i < arena.count; i++) {
-        const block *one = &arena.blocks[i];
-        if (one->live && at >= one->address && at + bytes <= one->address + one->used)
-            return true;
-    }
-    return pages_live(data, bytes);
+    const uint64_t at = (uint64_t)(uintptr_t)data;
+    const block *one = arena_at(at);
+    return one != NULL ? at + bytes <= one->address + one->used : pages_live(data, bytes);
 }
 
 extent *memory_extents(size_t *count)
@@ -97,24 +93,15 @@ extent *memory_extents(size_t *count)
     if (all == NULL)
         abort();
     *count = pages_extents(all);
-    for (unsigned i = 0; i < arena.count; i++)
-        if (arena.blocks[i].live)
-            all[(*count)++] =
-                (extent){.address = arena.blocks[i].address, .bytes = arena.blocks[i].used};
+    EACH_BLOCK(one)
+    if (one->live)
+        all[(*count)++] = (extent){.address = one->address, .bytes = one->used};
     return all;
 }
 
-/* Managed memory: the host sees it, too. */
-static void show(const block *one, bool to_host)
+void memory_show(void *from, size_t bytes, bool shown)
 {
-    void *pages = (void *)(uintptr_t)one->address;
-    if (mprotect(pages, one->bytes, to_host ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-        abort();
-}
-
-static void protect_arena(char *from, const char *to, int how)
-{
-    if (from < to && mprotect(from, (size_t)(to - from), how) != 0)
+    if (bytes != 0 && mprotect(from, bytes, shown ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
         abort();
 }
 
@@ -122,16 +109,16 @@ static void protect_arena(char *from, const char *to, int how)
  * blocks lie in the order of their addresses. */
 void memory_show_all(bool shown)
 {
-    const int how = shown ? PROT_READ | PROT_WRITE : PROT_NONE;
     char *from = arena.device;
-    for (unsigned i = 0; i < arena.count; i++) {
-        char *managed = (char *)(uintptr_t)arena.blocks[i].address;
-        if (!arena.blocks[i].live || !arena.blocks[i].managed)
+    EACH_BLOCK(one)
+    {
+        char *managed = (char *)(uintptr_t)one->address;
+        if (!one->live || !one->managed)
             continue;
-        protect_arena(from, managed, how);
-        from = managed + arena.blocks[i].bytes;
+        memory_show(from, (size_t)(managed - from), shown);
+        from = managed + one->bytes;
     }
-    protect_arena(from, arena.device + arena_bytes, how);
+    memory_show(from, (size_t)(arena.device + arena_bytes - from), shown);
     pages_show_all(shown);
 }
 
@@ -151,11 +138,9 @@ static bool is_free_for(const block *one, const reserve *by, const set *tail)
 static size_t bytes_that_wait(const reserve *by, const set *tail)
 {
     size_t bytes = 0;
-    for (unsigned i = 0; i < arena.count; i++) {
-        const block *one = &arena.blocks[i];
-        if (!one->live && !one->pinned && !is_free_for(one, by, tail))
-            bytes += one->bytes;
-    }
+    EACH_BLOCK(one)
+    if (!one->live && !one->pinned && !is_free_for(one, by, tail))
+        bytes += one->bytes;
     return bytes;
 }
 
@@ -171,12 +156,10 @@ static void trim_others(const reserve *by)
 static block *find_block(size_t bytes, const reserve *by, const set *tail)
 {
     block *best = NULL;
-    for (unsigned i = 0; i < arena.count; i++) {
-        block *one = &arena.blocks[i];
-        if (is_free_for(one, by, tail) && one->bytes >= bytes &&
-            (best == NULL || one->bytes < best->bytes))
-            best = one;
-    }
+    EACH_BLOCK(one)
+    if (is_free_for(one, by, tail) && one->bytes >= bytes &&
+        (best == NULL || one->bytes < best->bytes))
+        best = one;
     if (best != NULL || arena.top + bytes > arena_bytes || (best = arena_new_block()) == NULL)
         return best;
     *best = (block){.address = (uint64_t)(uintptr_t)(arena.device + arena.top), .bytes = bytes};
@@ -270,19 +253,24 @@ uint64_t memory_take_managed(size_t bytes)
     arena.top = start + whole;
     fake.live_bytes += whole;
     memset(see(one->address), 0xA5, whole);
-    show(one, true);
+    memory_show((void *)(uintptr_t)one->address, whole, true);
     return one->address;
+}
+
+const block *arena_at(uint64_t address)
+{
+    EACH_BLOCK(one)
+    if (one->live && address >= one->address && address < one->address + one->used)
+        return one;
+    return NULL;
 }
 
 /* Live device memory that begins here, of a pool or plain. */
 block *arena_find(uint64_t address, bool of_pool)
 {
-    for (unsigned i = 0; i < arena.count; i++) {
-        block *one = &arena.blocks[i];
-        if (one->live && !one->pinned && one->address == address &&
-            (one->backed != NULL) == of_pool)
-            return one;
-    }
+    EACH_BLOCK(one)
+    if (one->live && !one->pinned && one->address == address && (one->backed != NULL) == of_pool)
+        return one;
     return NULL;
 }
 
@@ -315,18 +303,16 @@ bool memory_give_plain(uint64_t address)
     const work last = arena_use_of(one, "cuMemFree");
     model_check(&last, &fake.known, "the host");
     end_block(one, &fake.known);
-    if (one->managed)
-        show(one, false);
+    if (one->managed) /* the host saw it, too */
+        memory_show((void *)(uintptr_t)address, one->bytes, false);
     one->managed = false;
     return true;
 }
 
 void memory_trim(reserve *of, uint64_t keep)
 {
-    for (unsigned i = 0; i < arena.count && of->reserved > keep; i++) {
-        block *one = &arena.blocks[i];
-        if (one->live || one->backed != of || !model_done(&one->before))
-            continue;
+    EACH_BLOCK(one)
+    if (of->reserved > keep && !one->live && one->backed == of && model_done(&one->before)) {
         one->backed = NULL;
         of->reserved -= one->bytes;
     }
@@ -335,8 +321,8 @@ void memory_trim(reserve *of, uint64_t keep)
 size_t memory_kept(void)
 {
     size_t bytes = 0;
-    for (unsigned i = 0; i < arena.count; i++)
-        bytes += arena.blocks[i].live || arena.blocks[i].backed == NULL ? 0 : arena.blocks[i].bytes;
+    EACH_BLOCK(one)
+    bytes += one->live || one->backed == NULL ? 0 : one->bytes;
     return bytes;
 }
 
@@ -345,24 +331,14 @@ void memory_end_pool(reserve *of)
 {
     of->live = false;
     of->reserved = 0;
-    for (unsigned i = 0; i < arena.count; i++)
-        if (arena.blocks[i].backed == of && !arena.blocks[i].live)
-            arena.blocks[i].backed = NULL;
-}
-
-static const block *block_at(uint64_t at)
-{
-    for (unsigned i = 0; i < arena.count; i++) {
-        const block *one = &arena.blocks[i];
-        if (one->live && at >= one->address && at < one->address + one->used)
-            return one;
-    }
-    return NULL;
+    EACH_BLOCK(one)
+    if (one->backed == of && !one->live)
+        one->backed = NULL;
 }
 
 const context *memory_owner(uint64_t address)
 {
-    const block *one = block_at(address);
+    const block *one = arena_at(address);
     return one == NULL           ? pages_owner((const void *)(uintptr_t)address)
            : one->backed != NULL ? one->backed->context
                                  : one->plain;
@@ -370,24 +346,10 @@ const context *memory_owner(uint64_t address)
 
 bool memory_reached(const void *data, const context *by)
 {
-    const block *one = block_at((uint64_t)(uintptr_t)data);
+    const block *one = arena_at((uint64_t)(uintptr_t)data);
     if (one == NULL)
         return pages_reached(data, by);
     return one->backed == NULL || one->backed->context == by || one->backed->reached[by->device];
-}
-
-uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned, bool *managed)
-{
-    for (unsigned i = 0; i < arena.count; i++) {
-        const block *one = &arena.blocks[i];
-        if (!one->live || address < one->address || address >= one->address + one->used)
-            continue;
-        *start = one->address;
-        *pinned = one->pinned;
-        *managed = one->managed;
-        return one->used;
-    }
-    return 0;
 }
 
 void *memory_pinned(size_t bytes)
@@ -405,10 +367,8 @@ void *memory_pinned(size_t bytes)
 
 bool memory_unpin(void *data)
 {
-    for (unsigned i = 0; i < arena.count; i++) {
-        block *one = &arena.blocks[i];
-        if (!one->live || !one->pinned || one->address != (uint64_t)(uintptr_t)data)
-            continue;
+    EACH_BLOCK(one)
+    if (one->live && one->pinned && one->address == (uint64_t)(uintptr_t)data) {
         free(data);
         *one = (block){.bytes = 0};
         return true;
@@ -418,14 +378,6 @@ bool memory_unpin(void *data)
 
 void memory_settle(void)
 {
-    for (unsigned i = 0; i < arena.count; i++)
-        arena.blocks[i].before = (set){{0}};
-}
-
-size_t fake_live_bytes(void)
-{
-    fake_lock();
-    size_t bytes = fake.live_bytes;
-    fake_unlock();
-    return bytes;
+    EACH_BLOCK(one)
+    one->before = (set){{0}};
 }

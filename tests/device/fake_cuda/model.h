@@ -213,6 +213,7 @@ bool model_done(const set *these);
 void model_advance(void); /* some random work, or none */
 void model_check(const work *one, const set *before, const char *who);
 void model_replay(const capture *graph, lane *on);
+unsigned model_pending(void);
 void model_settle(void); /* forgets what is over and known, if that is all there is */
 
 /* beside.c */
@@ -252,13 +253,12 @@ size_t memory_kept(void);                                 /* by pools, and not i
 bool memory_reached(const void *data, const context *by); /* by its device's work */
 const context *memory_owner(uint64_t address);            /* NULL: the host's */
 void memory_end_pool(reserve *of);
-/* 0: nobody's. */
-uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned, bool *managed);
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);
 struct extent *memory_extents(size_t *count); /* all that is live; to be freed */
-void memory_show_all(bool shown);             /* to this process, for a kernel */
-void memory_settle(void);                     /* work numbers start anew */
+void memory_show(void *from, size_t bytes, bool shown);
+void memory_show_all(bool shown); /* to this process, for a kernel */
+void memory_settle(void);         /* work numbers start anew */
 void *memory_pinned(size_t bytes);
 bool memory_unpin(void *data);
 void memory_write(const work *one); /* fills and copies, when they run */

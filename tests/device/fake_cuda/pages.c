@@ -33,18 +33,13 @@ static struct {
     physical handles[HANDLES];
 } pages;
 
-static void *see(const void *at)
+void *pages_see(const void *at)
 {
     for (const range *one = pages.ranges; one < pages.ranges + RANGES; one++)
         if (one->device != NULL && (const char *)at >= one->device &&
             (const char *)at < one->device + one->bytes)
             return one->host + ((const char *)at - one->device);
     return NULL;
-}
-
-void *pages_see(const void *device_memory)
-{
-    return see(device_memory);
 }
 
 static physical *mapped_at(const char *at)
@@ -100,17 +95,11 @@ size_t pages_extents(extent *all)
     return count;
 }
 
-static void show(const physical *one, bool shown)
-{
-    if (mprotect(one->at, one->bytes, shown ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-        abort();
-}
-
 void pages_show_all(bool shown)
 {
     for (const physical *one = pages.handles; one < pages.handles + HANDLES; one++)
         if (one->mapped)
-            show(one, shown);
+            memory_show(one->at, one->bytes, shown);
 }
 
 /* ---- the driver's ------------------------------------------------------------------------- */
@@ -240,8 +229,8 @@ int pages_release(unsigned long long handle)
 int pages_map(uint64_t at, size_t bytes, size_t offset, unsigned long long handle, uint64_t flags)
 {
     physical *one = handle_of(handle);
-    char *from = (char *)(uintptr_t)at, *host = see(from);
-    if (host == NULL || see(from + bytes - 1) == NULL || at % granularity() != 0 ||
+    char *from = (char *)(uintptr_t)at, *host = pages_see(from);
+    if (host == NULL || pages_see(from + bytes - 1) == NULL || at % granularity() != 0 ||
         bytes != one->bytes || offset != 0 || flags != 0 || one->mapped ||
         is_mapped_between(from, from + bytes))
         return TIDE_CU_INVALID_VALUE;
@@ -266,7 +255,7 @@ int pages_unmap(uint64_t at, size_t bytes)
     const work last = {.ranges = {{from, bytes, true}}, .range_count = 1, .what = "cuMemUnmap"};
     if (is_accessible(one))
         model_check(&last, &fake.known, "the host");
-    map_nothing(see(from), bytes);
+    map_nothing(pages_see(from), bytes);
     map_nothing(from, bytes);
     one->mapped = false;
     end_unused(one);
