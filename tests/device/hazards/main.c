@@ -86,7 +86,7 @@ static bool trial_fails(const program *p, enum plant plant, char wrong[400])
 }
 
 /* Leaves out as many steps as it can while it still fails. */
-static void shrink(program *p, enum plant plant, char wrong[400])
+static void shrink(program *p, char wrong[400])
 {
     for (size_t part = p->count / 2; part > 0; part /= 2)
         for (size_t from = 0; from + part <= p->count;) {
@@ -95,7 +95,7 @@ static void shrink(program *p, enum plant plant, char wrong[400])
             memmove(&less.steps[from], &less.steps[from + part],
                     (p->count - from - part) * sizeof *less.steps);
             less.count -= part;
-            if (!trial_fails(&less, plant, said)) {
+            if (!trial_fails(&less, PLANT_NONE, said)) {
                 from += part;
                 continue;
             }
@@ -104,25 +104,18 @@ static void shrink(program *p, enum plant plant, char wrong[400])
         }
 }
 
-static int report(program *p, enum plant plant, char wrong[400])
+static int report(program *p, char wrong[400])
 {
     fprintf(stderr, "hazards: seed %u: %s\n", p->seed, wrong);
-    if (trial_fails(p, plant, wrong)) {
-        shrink(p, plant, wrong);
-        fprintf(stderr, "shrunk to %zu steps: %s\n", p->count, wrong);
-        program_print(p, stderr);
-    }
+    shrink(p, wrong);
+    fprintf(stderr, "shrunk to %zu steps: %s\n", p->count, wrong);
+    program_print(p, stderr);
     return 1;
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
 enum { BATCH = 50 };
-
-typedef struct batch {
-    bool right;
-    uint32_t begun, last; /* programs; the seed of the last one */
-} batch;
 
 /* Memory by the page was not asked for, or mapped. */
 static bool is_mapped_if_asked(unsigned mapped)
@@ -131,56 +124,48 @@ static bool is_mapped_if_asked(unsigned mapped)
     return tide_tune_get("cuda_memory", &asked) == TIDE_OK && (asked == 0 || mapped != 0);
 }
 
-/* A batch in a child, so that one that ends the process is told, too. It is right if the child says
- * so and has begun all of its programs. */
-static batch batch_run(uint32_t first, uint32_t count)
+/* In a child, so that one that ends the process is told, too. */
+static bool batch_is_right(uint32_t first, uint32_t count)
 {
-    batch b = {.last = first};
-    uint32_t at = 0;
-    int ends[2];
-    if (pipe(ends) != 0)
-        abort();
     pid_t child = fork_child(280);
     if (child == 0) {
         char wrong[400];
         program p;
         unsigned mapped = 0;
-        for (uint32_t seed = first; seed < first + count; seed++) {
-            if (write(ends[1], &seed, sizeof seed) != sizeof seed)
-                _exit(2);
-            program_generate(&p, seed);
+        for (uint32_t i = 0; i < count; i++) {
+            program_generate(&p, first + i);
             if (!program_run(&p, PLANT_NONE, wrong))
                 _exit(1);
             mapped += fake_calls("cuMemMap");
         }
         _exit(is_mapped_if_asked(mapped) ? 0 : 3);
     }
-    close(ends[1]);
-    for (; read(ends[0], &at, sizeof at) == sizeof at; b.last = at)
-        b.begun++;
-    close(ends[0]);
-    b.right = wait_for_child(child) == 0 && b.begun == count && count != 0;
-    return b;
+    return wait_for_child(child) == 0;
+}
+
+/* The one that fails, each in a child of its own. */
+static int find_in_batch(uint32_t first, uint32_t count)
+{
+    program p;
+    char wrong[400];
+    for (uint32_t i = 0; i < count; i++) {
+        program_generate(&p, first + i);
+        if (trial_fails(&p, PLANT_NONE, wrong))
+            return report(&p, wrong);
+    }
+    fprintf(stderr, "hazards: from seed %u on, only together, or nothing was mapped\n", first);
+    return 1;
 }
 
 static int run_many(uint32_t first, uint32_t count)
 {
-    program p;
-    uint32_t run = 0;
-    char wrong[400] = "";
-    for (uint32_t seed = first; seed < first + count; seed += BATCH) {
-        uint32_t left = first + count - seed;
-        batch b = batch_run(seed, left < BATCH ? left : BATCH);
-        run += b.begun;
-        if (b.right)
-            continue;
-        program_generate(&p, b.last);
-        if (!trial_fails(&p, PLANT_NONE, wrong))
-            snprintf(wrong, sizeof wrong, "only after others from seed %u on", seed);
-        return report(&p, PLANT_NONE, wrong);
+    for (uint32_t done = 0; done < count; done += BATCH) {
+        uint32_t left = count - done < BATCH ? count - done : BATCH;
+        if (!batch_is_right(first + done, left))
+            return find_in_batch(first + done, left);
     }
-    printf("%u programs, nothing found\n", run);
-    return run != 0 && run == count ? 0 : 1;
+    printf("%u programs, nothing found\n", count);
+    return count != 0 ? 0 : 1;
 }
 
 /* What is broken must be found, and by more than luck. */
