@@ -425,7 +425,7 @@ TEST(kernels_allocate)
     if (on_gpu())
         gpu->methods->unload(gpu, module);
     else
-        bed_program_end(module);
+        assert_int_equal(bed_cl.clReleaseProgram(module), 0);
     expect_ok(tide_pool_destroy(pool));
 }
 

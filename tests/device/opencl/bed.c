@@ -27,7 +27,7 @@ static const char source[] =
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-void *bed_function(const char *name)
+static void *bed_function(const char *name)
 {
     void *loader = dlopen("libOpenCL.so.1", RTLD_NOW);
     assert_non_null(loader);
@@ -36,68 +36,52 @@ void *bed_function(const char *name)
     return function;
 }
 
+bed_calls bed_cl;
+
+static void load_calls(void)
+{
+#define X(result, name, arguments) *(void **)(void *)&bed_cl.name = bed_function(#name);
+    BED_ENTRIES(X)
+#undef X
+}
+
 void *bed_program(const char *text)
 {
-    void *(*create)(void *, uint32_t, const char **, const size_t *, int32_t *);
-    int32_t (*compile)(void *, uint32_t, void *const *, const char *, void *, void *);
     int32_t error = 0;
     void *const on = tide_opencl_of(gpu)->device;
-    *(void **)(void *)&create = bed_function("clCreateProgramWithSource");
-    *(void **)(void *)&compile = bed_function("clBuildProgram");
-    void *made = create(tide_device_context(gpu), 1, &text, NULL, &error);
+    void *made = bed_cl.clCreateProgramWithSource(tide_device_context(gpu), 1, &text, NULL, &error);
     assert_int_equal(error, 0);
-    assert_int_equal(compile(made, 1, &on, "", NULL, NULL), 0);
+    assert_int_equal(bed_cl.clBuildProgram(made, 1, &on, "", NULL, NULL), 0);
     return made;
 }
 
-void bed_program_end(void *program)
-{
-    int32_t (*release)(void *);
-    *(void **)(void *)&release = bed_function("clReleaseProgram");
-    assert_int_equal(release(program), 0);
-}
-
 /* Shared memory is passed as it is, a number as the buffer that it stands for. */
-static void set_argument(void *kernel, uint32_t index, const bed_argument *argument)
+static int set_argument(void *kernel, uint32_t index, const bed_argument *argument)
 {
-    int32_t (*set)(void *, uint32_t, size_t, const void *);
-    int32_t (*set_shared)(void *, uint32_t, const void *);
-    *(void **)(void *)&set = bed_function("clSetKernelArg");
-    *(void **)(void *)&set_shared = bed_function("clSetKernelArgSVMPointer");
-    if (argument->bytes != 0) {
-        assert_int_equal(set(kernel, index, argument->bytes, argument->value), 0);
-        return;
-    }
+    if (argument->bytes != 0)
+        return bed_cl.clSetKernelArg(kernel, index, argument->bytes, argument->value);
     size_t offset = 0;
     const void *data = *(void *const *)argument->value;
     void *buffer = gpu->methods->buffer(gpu, data, &offset);
     assert_int_equal(offset, 0); /* a parameter is a whole slot */
-    assert_int_equal(buffer != NULL ? set(kernel, index, sizeof buffer, &buffer)
-                                    : set_shared(kernel, index, data),
-                     0);
+    return buffer != NULL ? bed_cl.clSetKernelArg(kernel, index, sizeof buffer, &buffer)
+                          : bed_cl.clSetKernelArgSVMPointer(kernel, index, data);
 }
 
 /* The arguments of a launch belong to the driver's kernel: each launch has one of its own. */
 void bed_launch(void *stream, void *program, const char *name, size_t threads,
                 const bed_argument *arguments, uint32_t count)
 {
-    void *(*create)(void *, const char *, int32_t *);
-    int32_t (*release)(void *);
-    int32_t (*start)(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *,
-                     uint32_t, const void *, void *);
     int32_t error = 0;
     const size_t group = GROUP, all = (threads + GROUP - 1) / GROUP * GROUP;
-    *(void **)(void *)&create = bed_function("clCreateKernel");
-    *(void **)(void *)&release = bed_function("clReleaseKernel");
-    *(void **)(void *)&start = bed_function("clEnqueueNDRangeKernel");
-    void *kernel = create(program, name, &error);
+    void *kernel = bed_cl.clCreateKernel(program, name, &error);
     assert_int_equal(error, 0);
     for (uint32_t i = 0; i < count; i++)
-        set_argument(kernel, i, &arguments[i]);
-    assert_int_equal(start(tide_opencl_queue(tide_opencl_of(gpu), stream), kernel, 1, NULL, &all,
-                           &group, 0, NULL, NULL),
-                     0);
-    assert_int_equal(release(kernel), 0);
+        assert_int_equal(set_argument(kernel, i, &arguments[i]), 0);
+    void *queue = tide_opencl_queue(tide_opencl_of(gpu), stream);
+    assert_int_equal(
+        bed_cl.clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &all, &group, 0, NULL, NULL), 0);
+    assert_int_equal(bed_cl.clReleaseKernel(kernel), 0);
 }
 
 void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t value, uint32_t rounds)
@@ -152,6 +136,12 @@ tide_pool *bed_pool(void *stream)
     return pool;
 }
 
+void bed_pool_end(tide_pool *pool)
+{
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 tide_device_information bed_info(void)
 {
     tide_device_information info;
@@ -159,14 +149,19 @@ tide_device_information bed_info(void)
     return info;
 }
 
-void *bed_queue(void)
+void *bed_queue_of(void *context, uint64_t properties)
 {
-    tide_opencl_device *device = tide_opencl_of(gpu);
+    const uint64_t list[] = {TIDE_CL_QUEUE_PROPERTIES, properties, 0};
     int32_t error = 0;
-    tide_cl_queue queue = tide_opencl.clCreateCommandQueueWithProperties(
-        tide_device_context(gpu), device->device, NULL, &error);
+    void *queue = tide_opencl.clCreateCommandQueueWithProperties(
+        context, tide_opencl_of(gpu)->device, list, &error);
     assert_int_equal(error, 0);
     return queue;
+}
+
+void *bed_queue(void)
+{
+    return bed_queue_of(tide_device_context(gpu), 0);
 }
 
 void bed_queue_end(void *queue)
@@ -199,9 +194,10 @@ int bed_main(const char *group, int count, char **arguments, const struct CMUnit
     }
     printf("on %s: %s\n", gpu->name, gpu->description);
     memory = tide_opencl_of(gpu)->memory;
+    load_calls();
     kernels = bed_program(source);
     int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
-    bed_program_end(kernels);
+    (void)bed_cl.clReleaseProgram(kernels);
     if (failed == 0 && tide_device_close(gpu) != TIDE_OK) {
         fprintf(stderr, "%s\n", tide_error_message());
         return 1;

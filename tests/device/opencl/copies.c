@@ -183,8 +183,7 @@ TEST(fills_are_the_hosts)
         for (size_t i = 0; i < PARTS; i++)
             assert_memory_equal(parts[0][i].host, parts[1][i].data, bytes_of(&parts[1][i]));
         take_host(parts[0]);
-        expect_ok(tide_pool_reset(pools[1]));
-        expect_ok(tide_pool_destroy(pools[1]));
+        bed_pool_end(pools[1]);
         end_pool(pools[0]);
     }
 }

@@ -55,10 +55,8 @@ TEST(a_kernel_in_flight_keeps_what_it_reads)
 /* What is queued from now on does not begin before it is let go. */
 static tide_cl_event hold_up(void)
 {
-    tide_cl_event (*create)(tide_cl_context, int32_t *);
     int32_t error = -1;
-    *(void **)&create = bed_function("clCreateUserEvent");
-    tide_cl_event held = create(tide_opencl_of(gpu)->context, &error);
+    tide_cl_event held = bed_cl.clCreateUserEvent(tide_opencl_of(gpu)->context, &error);
     assert_int_equal(error, 0);
     assert_int_equal(
         tide_opencl.clEnqueueBarrierWithWaitList(tide_opencl_of(gpu)->queue, 1, &held, NULL), 0);
@@ -67,9 +65,7 @@ static tide_cl_event hold_up(void)
 
 static void let_go(tide_cl_event held)
 {
-    int32_t (*set)(tide_cl_event, int32_t);
-    *(void **)&set = bed_function("clSetUserEventStatus");
-    assert_int_equal(set(held, 0), 0);
+    assert_int_equal(bed_cl.clSetUserEventStatus(held, 0), 0);
     assert_int_equal(tide_opencl.clReleaseEvent(held), 0);
 }
 
@@ -106,8 +102,7 @@ TEST(a_rewind_neither_waits_nor_calls_the_driver)
     assert_true(gpu->methods->mark_done(gpu, after));
     gpu->methods->mark_drop(gpu, after);
     expect_words(pool, results, N, 4);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
+    bed_pool_end(pool);
 }
 
 /* ---- memory given back in flight --------------------------------------------------------------
@@ -179,8 +174,7 @@ TEST(a_kernel_keeps_the_buffer_that_it_reads)
     expect_ok(tide_buffers_stats(buffers, &stats, NULL, 0));
     assert_int_equal(stats.misses, 1);
     free(got);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
+    bed_pool_end(pool);
     expect_ok(tide_buffers_destroy(buffers));
     bed_queue_end(queues[0]);
     bed_queue_end(queues[1]);

@@ -43,17 +43,6 @@ TEST(a_device_that_is_not_there_is_refused_in_words)
     assert_int_equal(tide_error_status(), TIDE_ERROR_NAME);
 }
 
-/* A queue with these properties, 0 for none, of this context. */
-static void *queue_of(void *context, uint64_t properties)
-{
-    const uint64_t list[] = {TIDE_CL_QUEUE_PROPERTIES, properties, 0};
-    int32_t error = 0;
-    void *queue = tide_opencl.clCreateCommandQueueWithProperties(
-        context, tide_opencl_of(gpu)->device, list, &error);
-    assert_int_equal(error, 0);
-    return queue;
-}
-
 /* As a stream, and as one that is declared. Without a check level the handle is trusted. */
 static void expect_refused(void *queue, const char *words)
 {
@@ -81,17 +70,16 @@ TEST(a_checked_pool_looks_at_its_queue)
     tide_cl_device of = tide_opencl_of(gpu)->device;
     tide_cl_context other = tide_opencl.clCreateContext(NULL, 1, &of, NULL, NULL, &error);
     assert_int_equal(error, 0);
-    void *elsewhere = queue_of(other, 0);
-    void *unordered = queue_of(tide_device_context(gpu), TIDE_CL_QUEUE_OUT_OF_ORDER);
-    void *right = queue_of(tide_device_context(gpu), 0);
+    void *elsewhere = bed_queue_of(other, 0);
+    void *unordered = bed_queue_of(tide_device_context(gpu), TIDE_CL_QUEUE_OUT_OF_ORDER);
+    void *right = bed_queue();
     expect_refused(elsewhere, "is of another context");
     expect_refused(unordered, "is out of order");
     tide_pool *pool = tide_pool_create(
         &(tide_pool_options){.device = gpu, .stream = right, .check = TIDE_CHECK_POISON});
     assert_non_null(pool);
     assert_non_null(tide_zeros(pool, uint32_t, 100));
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
+    bed_pool_end(pool);
     bed_queue_end(right);
     bed_queue_end(unordered);
     bed_queue_end(elsewhere);
@@ -114,8 +102,7 @@ TEST(slots_lie_as_was_asked)
         assert_int_equal(offset, 9999);
         assert_null(tide_device_buffer(pool, &offset, &offset));
     }
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
+    bed_pool_end(pool);
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -165,8 +152,7 @@ TEST(the_last_word_of_bits_is_clean)
     assert_non_null(bits);
     expect_ok(tide_download(pool, words, bits, sizeof words));
     assert_true(words[0] == UINT64_MAX && words[1] == UINT64_MAX && words[2] == 3);
-    expect_ok(tide_pool_reset(pool));
-    expect_ok(tide_pool_destroy(pool));
+    bed_pool_end(pool);
 }
 
 /* ---- scopes -------------------------------------------------------------------------------- */
