@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory for others: the functions that PyTorch and CuPy call. */
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <tidepool/adaptors.h>
@@ -120,7 +119,6 @@ static void count_end(void *unused)
 /* A graph of two kernels whose memory is freed between them, as PyTorch captures it. */
 static void *capture_a_graph(void *stream, tide_torch_pool pool, uint8_t value, void **out)
 {
-    void *graph = NULL;
     const tide_torch_capture capture = {takes_its_own, count_end, stream};
     expect_ok(tide_torch_pool_begin(0, pool, &capture));
     fake_capture_begin(stream);
@@ -133,11 +131,23 @@ static void *capture_a_graph(void *stream, tide_torch_pool pool, uint8_t value, 
     assert_ptr_not_equal(beside, x);
     put(stream, *out, BYTES, (uint8_t)(value + 1));
     tide_torch_free(beside, BYTES, 0, NULL);
-    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    void *graph = take_graph(stream);
     ended = 0;
     tide_torch_pool_end(0, pool);
     assert_int_equal(ended, 1);
     return graph;
+}
+
+static tide_torch_statistics torch_now(void)
+{
+    tide_torch_statistics now;
+    expect_ok(tide_torch_stats(0, &now));
+    return now;
+}
+
+static size_t pools_of_graphs(void)
+{
+    return torch_now().pools;
 }
 
 /* Bytes of the pool, of its blocks one by one. */
@@ -162,8 +172,7 @@ TEST(a_graphs_memory_stays_its_pools_until_that_is_released)
     void *stream = fake_stream_create(0), *out = NULL, *second_out = NULL, *tensors[TENSORS];
     tide_torch_told();
     tide_torch_free(tide_torch_malloc(BYTES, 0, stream), BYTES, 0, stream); /* as in a warm-up */
-    tide_torch_statistics before, now;
-    expect_ok(tide_torch_stats(0, &before));
+    const size_t live = torch_now().live;
     void *graph = capture_a_graph(stream, pool, 1, &out);
     tide_torch_free(out, BYTES, 0, stream);
     void *second = capture_a_graph(stream, pool, 5, &second_out);
@@ -178,9 +187,8 @@ TEST(a_graphs_memory_stays_its_pools_until_that_is_released)
         fake_graph_launch(second, stream);
         expect(stream, second_out, BYTES, 6);
     }
-    expect_ok(tide_torch_stats(0, &now));
-    assert_int_equal(now.pools, 1);
-    assert_int_equal(now.bytes_graphs, BYTES);
+    assert_int_equal(pools_of_graphs(), 1);
+    assert_int_equal(torch_now().bytes_graphs, BYTES);
     assert_int_equal(bytes_of_pool(pool), BYTES);
     expect_status(tide_torch_blocks(0, NULL, 1, NULL), TIDE_ERROR_ARGUMENT);
     for (size_t i = 0; i < TENSORS; i++) {
@@ -191,27 +199,17 @@ TEST(a_graphs_memory_stays_its_pools_until_that_is_released)
     fake_graph_destroy(second);
     tide_torch_pool_release(0, pool);
     tide_torch_pool_release(0, pool);
-    expect_ok(tide_torch_stats(0, &now));
-    assert_int_equal(now.pools, 1); /* a result is live */
+    assert_int_equal(pools_of_graphs(), 1); /* a result is live */
     tide_torch_empty_cache();
     assert_int_equal(bytes_of_pool(pool), BYTES);
     tide_torch_free(second_out, BYTES, 0, stream);
-    expect_ok(tide_torch_stats(0, &now));
-    assert_int_equal(now.pools, 1); /* nobody wants it yet */
+    assert_int_equal(pools_of_graphs(), 1); /* nobody wants it yet */
     tide_torch_empty_cache();
-    expect_ok(tide_torch_stats(0, &now));
-    assert_int_equal(now.pools, 0);
-    assert_int_equal(now.live, before.live);
-    assert_int_equal(now.bytes_cached, 0);
+    assert_int_equal(pools_of_graphs(), 0);
+    assert_int_equal(torch_now().live, live);
+    assert_int_equal(torch_now().bytes_cached, 0);
     fake_synchronise_all();
     expect_order();
-}
-
-static size_t pools_of_graphs(void)
-{
-    tide_torch_statistics now;
-    expect_ok(tide_torch_stats(0, &now));
-    return now.pools;
 }
 
 /* What a graph of the pool used, and frees: of a new pool, new memory. */
@@ -239,7 +237,6 @@ TEST(nothing_ends_a_capture_that_nobody_told_of)
     void *beside = fake_stream_create(0), *other = fake_stream_create(0);
     tide_torch_told();
     for (int mode = FAKE_GLOBAL; mode <= FAKE_RELAXED; mode++) {
-        tide_torch_statistics now;
         tide_torch_block block;
         size_t count;
         use_and_drop(dropped, beside, BYTES);
@@ -252,10 +249,9 @@ TEST(nothing_ends_a_capture_that_nobody_told_of)
         tide_torch_free(x, 1 << 20, 0, beside);
         tide_cupy_free(other, y, 0);
         use_and_drop((tide_torch_pool){3, 3}, beside, BYTES);
-        expect_ok(tide_torch_stats(0, &now));
+        assert_int_equal(pools_of_graphs(), 3);
         expect_ok(tide_torch_blocks(0, &block, 1, &count));
         expect_capture_whole(other);
-        assert_int_equal(now.pools, 3);
         tide_cupy_free(other, y, 0);
         tide_torch_empty_cache();
         assert_int_equal(pools_of_graphs(), 0);
@@ -419,11 +415,10 @@ static void *end_the_capture(void *unused)
 /* Another thread may have what PyTorch locks here and end the capture. */
 static bool is_ended_meanwhile(void *user, void *stream)
 {
-    pthread_t thread;
     (void)user, (void)stream;
     asked_locked = tide_lock_held_any();
-    if (asked++ == 0 && !asked_locked && pthread_create(&thread, NULL, end_the_capture, NULL) == 0)
-        pthread_join(thread, NULL);
+    if (asked++ == 0 && !asked_locked)
+        (void)on_thread(end_the_capture, NULL);
     ended_meanwhile = ended;
     return true;
 }
@@ -463,19 +458,17 @@ __attribute__((constructor(101))) static void look_first(void)
 /* The driver does not work there, so no capture begins, and nothing is waited for. */
 TEST(a_child_finds_the_lists_of_graphs_whole)
 {
-    int status = 1;
     held_at_fork = false;
     use_and_drop((tide_torch_pool){6, 2}, fake_stream_create(0), BYTES);
     fake_count_anew();
-    pid_t child = fork();
+    pid_t child = fork_child(60);
     if (child == 0) {
         const tide_torch_capture capture = {takes_its_own, NULL, NULL};
         tide_torch_empty_cache();
         _exit(fake_calls("cuCtxSynchronize") != 0 ||
               tide_torch_pool_begin(0, (tide_torch_pool){6, 1}, &capture) != TIDE_ERROR_DEVICE);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    expect_child_ends_well(child);
     assert_true(held_at_fork);
     tide_torch_empty_cache();
     assert_int_equal(pools_of_graphs(), 0);

@@ -41,13 +41,6 @@ static tide_buffer take(scene *s, uint32_t flags, void *stream, void **data)
     return b;
 }
 
-static tide_buffers_statistics stats_of(const scene *s)
-{
-    tide_buffers_statistics stats;
-    expect_ok(tide_buffers_stats(s->buffers, &stats, NULL, 0));
-    return stats;
-}
-
 /* Work enough that what is queued behind it is not over when it is asked for. */
 static void delay(const scene *s, void *data)
 {
@@ -77,7 +70,7 @@ TEST(streams_order_the_memory_and_no_host_waits)
         assert_in_range(fake_calls("cuEventRecord"), 0, two ? 19 : 0);
         assert_in_range(fake_calls("cuStreamWaitEvent"), 0, two ? 19 : 0);
         assert_int_equal(waits(), 0);
-        assert_int_equal(stats_of(&s).misses, 1);
+        assert_int_equal(cache_of(s.buffers).misses, 1);
         expect_order();
         end(&s);
     }
@@ -95,13 +88,13 @@ TEST(out_of_memory_gives_the_cache_back_and_asks_again)
         for (int k = 0; k < 8; k++)
             expect_ok(tide_buffer_release(s.buffers, held[k]));
     }
-    assert_int_equal(stats_of(&s).pressed, 2);
+    assert_int_equal(cache_of(s.buffers).pressed, 2);
     tide_buffer large = tide_buffer_acquire(s.buffers, 20 * BYTES);
     assert_int_equal(large.generation, 0);
     assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
     expect_said("cuda:0");
-    assert_int_equal(stats_of(&s).failed, 1);
-    assert_int_equal(stats_of(&s).live, 0);
+    assert_int_equal(cache_of(s.buffers).failed, 1);
+    assert_int_equal(cache_of(s.buffers).live, 0);
     end(&s);
 }
 
@@ -151,7 +144,7 @@ TEST(an_integrated_device_gets_memory_that_the_host_sees)
     put(s.b.stream, data, BYTES, 2);
     expect_ok(tide_buffer_release(s.buffers, b));
     b = take(&s, 0, s.b.stream, &data); /* a stream orders it like any device memory */
-    assert_int_equal(stats_of(&s).hits, 1);
+    assert_int_equal(cache_of(s.buffers).hits, 1);
     expect(s.b.stream, data, BYTES, 2);
     expect_ok(tide_buffer_release(s.buffers, b));
     end(&s);
@@ -164,7 +157,7 @@ TEST(an_integrated_device_gets_memory_that_the_host_sees)
 TEST(a_capture_follows_no_other_stream)
 {
     scene s = begin(8);
-    void *data, *graph = NULL, *first;
+    void *data, *first;
     tide_buffer held = take(&s, 0, s.b.stream, &data), ours = take(&s, 0, s.b.stream, &first);
     tide_buffer theirs = take(&s, TIDE_BUFFER_TAG(1), s.other, &data);
     expect_ok(tide_buffer_release(s.buffers, ours));
@@ -182,7 +175,7 @@ TEST(a_capture_follows_no_other_stream)
     assert_int_equal(fake_calls("cuEventRecord"), 0);
     assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 1);
     assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 1);
-    assert_int_equal(fake_capture_end(s.b.stream, &graph), 0);
+    void *graph = take_graph(s.b.stream);
     fake_graph_launch(graph, s.b.stream);
     expect_ok(tide_capture_drop(tide_capture_end(s.b.pool), s.b.stream));
     expect_ok(tide_buffer_release(s.buffers, held));

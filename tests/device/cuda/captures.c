@@ -2,8 +2,6 @@
 /* What the library does beside a program's captures (call by call: ../gpu_captures.c), and the memory of graphs. */
 #include "support.h"
 
-#include <pthread.h>
-
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/device_bump.h>
@@ -23,8 +21,7 @@ TEST(the_legacy_stream_is_refused_while_it_would_end_a_capture)
 {
     bench own = bench_start(2);
     void *captured = fake_stream_create_blocking(0);
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = own.device});
-    assert_non_null(pool);
+    tide_pool *pool = bench_pool(&own, NULL);
     {
         TIDE_SCOPE(pool);
         uint8_t *warm = tide_acquire(pool, uint8_t, BYTES);
@@ -59,9 +56,7 @@ TEST(a_zeroed_buffer_that_is_refused_is_not_lost)
     assert_int_equal(tide_error_status(), TIDE_ERROR_STATE);
     expect_order();
     expect_capture_whole(captured);
-    tide_buffers_statistics now;
-    expect_ok(tide_buffers_stats(buffers, &now, NULL, 0));
-    assert_int_equal(now.bytes_live, 0);
+    assert_int_equal(cache_of(buffers).bytes_live, 0);
     one = tide_buffer_acquire_zeroed(buffers, BYTES);
     assert_true(one.generation != 0);
     expect_ok(tide_buffer_release(buffers, one));
@@ -101,11 +96,9 @@ static void captured_work(const bench *own, uint8_t *live)
 
 static void *capture_graph(const bench *own, uint8_t *live)
 {
-    void *graph = NULL;
     fake_capture_begin(own->stream);
     captured_work(own, live);
-    assert_int_equal(fake_capture_end(own->stream, &graph), 0);
-    return graph;
+    return take_graph(own->stream);
 }
 
 /* The pool goes on on its stream; the graph is launched on another, in no order with it. */
@@ -127,7 +120,6 @@ static void launch_beside(const bench *own, void *graph, void *other)
 TEST(a_capture_takes_what_it_used_and_no_more)
 {
     bench own = bench_start(6);
-    void *graph;
     uint8_t *live = tide_acquire(own.pool, uint8_t, BYTES), *first[2];
     {
         TIDE_SCOPE(own.pool);
@@ -137,7 +129,7 @@ TEST(a_capture_takes_what_it_used_and_no_more)
     assert_null(tide_capture_end(own.pool));
     expect_said("no capture");
     expect_ok(tide_capture_begin(own.pool));
-    graph = capture_graph(&own, live);
+    void *graph = capture_graph(&own, live);
     tide_capture *capture = tide_capture_end(own.pool);
     assert_non_null(capture);
     {
@@ -149,10 +141,9 @@ TEST(a_capture_takes_what_it_used_and_no_more)
     fake_capture_begin(own.stream);
     expect_status(tide_capture_drop(capture, own.stream), TIDE_ERROR_STATE);
     fake_graph_destroy(graph);
-    assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+    expect_capture_whole(own.stream);
     expect_ok(tide_capture_drop(capture, own.stream));
     expect_ok(tide_capture_drop(NULL, own.stream));
-    fake_graph_destroy(graph);
     expect_ok(tide_pool_reset(own.pool));
     bench_end(&own);
 }
@@ -162,7 +153,7 @@ TEST(a_captured_pool_grows)
 {
     for (uint32_t seed = 0; seed < 20; seed++) {
         bench own = bench_start(seed);
-        void *other = fake_stream_create(0), *graph = NULL;
+        void *other = fake_stream_create(0);
         expect_ok(tide_capture_begin(own.pool));
         expect_status(tide_capture_begin(own.pool), TIDE_ERROR_STATE);
         fake_capture_begin(own.stream);
@@ -178,7 +169,7 @@ TEST(a_captured_pool_grows)
         expect_said("tide_capture_end comes before");
         expect_ok(tide_pool_reset(own.pool));
         captured_work(&own, tide_acquire(own.pool, uint8_t, BYTES));
-        assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+        void *graph = take_graph(own.stream);
         tide_capture *capture = tide_capture_end(own.pool);
         assert_non_null(capture);
         expect_order();
@@ -211,7 +202,6 @@ enum { SIZES = 4, LARGEST = 1 << 20 };
 /* One graph of a batch size: two arrays, of which it writes the first and reads it. */
 static void *capture_batch(const bench *own, size_t bytes, uint8_t value)
 {
-    void *graph = NULL;
     fake_capture_begin(own->stream);
     {
         TIDE_SCOPE(own->pool);
@@ -223,8 +213,7 @@ static void *capture_batch(const bench *own, size_t bytes, uint8_t value)
         expect(own->stream, x, bytes, value);
         expect(own->stream, y, bytes / 2, (uint8_t)(value + 1));
     }
-    assert_int_equal(fake_capture_end(own->stream, &graph), 0);
-    return graph;
+    return take_graph(own->stream);
 }
 
 /* Bytes of the device that the graphs of all batch sizes take; they are launched on two streams. */
@@ -293,15 +282,9 @@ static void *adopt_pool(void *pool)
 
 TEST(a_pool_stays_with_the_thread_whose_default_stream_it_is_on)
 {
-    pthread_t thread;
-    void *said = NULL;
     bench own = bench_start(3);
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){
-        .device = own.device, .stream = (void *)(uintptr_t)TIDE_CU_STREAM_PER_THREAD});
-    assert_non_null(pool);
-    assert_int_equal(pthread_create(&thread, NULL, adopt_pool, pool), 0);
-    pthread_join(thread, &said);
-    assert_int_equal((uintptr_t)said, TIDE_ERROR_STATE);
+    tide_pool *pool = bench_pool(&own, (void *)(uintptr_t)TIDE_CU_STREAM_PER_THREAD);
+    assert_int_equal((uintptr_t)on_thread(adopt_pool, pool), TIDE_ERROR_STATE);
     expect_ok(tide_pool_adopt(pool));
     expect_ok(tide_pool_destroy(pool));
     bench_end(&own);

@@ -7,7 +7,6 @@
  * the capture's mode is global, the thread's, or relaxed. A number is the result; "!" says that the
  * capture was invalid afterwards. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdio.h>
 
 #include "support.h"
@@ -215,15 +214,9 @@ static void replay(const char *row, char letter, int way, char *got, size_t byte
 {
     scene s = set_up(way / 12 != 0, way % 3);
     calling c = {.s = &s, .row = row, .letter = letter, .relaxed = way / 3 % 2 != 0};
-    pthread_t thread;
     tide_cu_context popped;
     int state = 0;
-    if (way / 6 % 2 != 0) {
-        assert_int_equal(pthread_create(&thread, NULL, call_it, &c), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
-    } else {
-        (void)call_it(&c);
-    }
+    (void)(way / 6 % 2 != 0 ? on_thread(call_it, &c) : call_it(&c));
     DO(cuStreamIsCapturing(s.streams['S'], &state));
     snprintf(got, bytes, "%d%s", c.result, state == 2 ? "!" : "");
     void *graph = NULL;

@@ -281,8 +281,7 @@ TEST(memory_that_goes_again_and_again_is_noted_once)
     bench b = bench_start(1);
     fake_count_anew();
     for (int i = 0; i < 50; i++) {
-        tide_pool *pool =
-            tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+        tide_pool *pool = bench_pool(&b, b.stream);
         uint8_t *x = tide_acquire(pool, uint8_t, HALF);
         assert_non_null(x);
         put(b.stream, x, HALF, 1);

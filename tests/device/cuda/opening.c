@@ -109,7 +109,7 @@ static void *use_own(void *device)
 TEST(a_thread_has_a_pool_of_each_stream_until_it_ends)
 {
     bench b = bench_start(3);
-    void *other = fake_stream_create(0), *its = NULL;
+    void *other = fake_stream_create(0);
     tide_pool *mine = tide_pool_local_on(b.device, b.stream);
     assert_non_null(mine);
     assert_ptr_equal(tide_pool_local_on(b.device, b.stream), mine);
@@ -117,9 +117,7 @@ TEST(a_thread_has_a_pool_of_each_stream_until_it_ends)
     assert_true(second != NULL && second != mine);
     expect_status(tide_pool_destroy(mine), TIDE_ERROR_STATE);
     assert_ptr_equal(tide_pool_local_on(tide_device_open("host"), NULL), tide_pool_local());
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, use_own, b.device), 0);
-    assert_int_equal(pthread_join(thread, &its), 0);
+    void *its = on_thread(use_own, b.device);
     fake_synchronise_all();
     assert_int_equal(fake_live_bytes(), 0); /* the thread's pool has ended with it */
     assert_null(tide_pool_local_on(NULL, NULL));

@@ -230,10 +230,8 @@ TEST(declarations_are_refused_where_nothing_would_end_them)
 
 static void expect_consistent(bench *b, size_t live)
 {
-    tide_pool_statistics stats;
     expect_ok(tide_pool_check(b->pool));
-    expect_ok(tide_pool_stats(b->pool, &stats));
-    assert_int_equal(stats.slots_live, live);
+    assert_int_equal(stats_of(b->pool).slots_live, live);
 }
 
 TEST(out_of_memory_in_the_middle_of_a_scope)
@@ -431,8 +429,7 @@ static void give_back(tide_dl_managed *managed)
 TEST(an_imported_tensor_goes_back_when_its_work_is_over)
 {
     bench b = bench_start(3);
-    tide_pool *producer =
-        tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    tide_pool *producer = bench_pool(&b, b.stream);
     int64_t shape[] = {100};
     float *data = tide_acquire(producer, float, 100);
     tide_dl_managed managed = {.version = {TIDE_DL_MAJOR, TIDE_DL_MINOR},

@@ -62,13 +62,6 @@ static tide_pool *another_pool(const char *name, void *stream)
     return pool;
 }
 
-static tide_pool_statistics stats_of(const tide_pool *pool)
-{
-    tide_pool_statistics stats;
-    expect_ok(tide_pool_stats(pool, &stats));
-    return stats;
-}
-
 static size_t pressed_of(const tide_pool *pool)
 {
     return stats_of(pool).pressed;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support.h"
 
+#include <pthread.h>
+
 #include <tidepool/device.h>
 #include <tidepool/upkeep.h>
 
@@ -39,6 +41,14 @@ bench bench_start_without(uint32_t seed, unsigned what)
 bench bench_start(uint32_t seed)
 {
     return bench_start_without(seed, 0);
+}
+
+tide_pool *bench_pool(const bench *b, void *stream)
+{
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = b->device, .stream = stream});
+    if (pool == NULL)
+        fail_msg("%s", tide_error_message());
+    return pool;
 }
 
 tide_buffers *bench_buffers(const bench *b, uint32_t kind)
@@ -127,11 +137,25 @@ unsigned waits(void)
            fake_calls("cuCtxSynchronize");
 }
 
-void expect_capture_whole(void *stream)
+void *take_graph(void *stream)
 {
     void *graph = NULL;
     assert_int_equal(fake_capture_end(stream, &graph), 0);
-    fake_graph_destroy(graph);
+    return graph;
+}
+
+void expect_capture_whole(void *stream)
+{
+    fake_graph_destroy(take_graph(stream));
+}
+
+void *on_thread(void *(*run)(void *), void *user)
+{
+    pthread_t thread;
+    void *said = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
+    assert_int_equal(pthread_join(thread, &said), 0);
+    return said;
 }
 
 tide_device_information info_of(const tide_device *device)
@@ -161,4 +185,18 @@ tide_device_memory memory_of(tide_device *device)
     tide_device_memory memory;
     expect_ok(tide_device_memory_stats(device, &memory));
     return memory;
+}
+
+tide_pool_statistics stats_of(const tide_pool *pool)
+{
+    tide_pool_statistics stats;
+    expect_ok(tide_pool_stats(pool, &stats));
+    return stats;
+}
+
+tide_buffers_statistics cache_of(tide_buffers *buffers)
+{
+    tide_buffers_statistics stats;
+    expect_ok(tide_buffers_stats(buffers, &stats, NULL, 0));
+    return stats;
 }

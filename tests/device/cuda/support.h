@@ -25,6 +25,9 @@ bench bench_start(uint32_t seed);
 bench bench_start_with(uint32_t seed, tide_pool_options options);
 bench bench_start_without(uint32_t seed, unsigned what); /* FAKE_…: what the driver lacks */
 
+/* Another pool of its device. */
+tide_pool *bench_pool(const bench *b, void *stream);
+
 /* Buffers of this kind on the bench's stream. */
 tide_buffers *bench_buffers(const bench *b, uint32_t kind);
 
@@ -49,13 +52,19 @@ void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes,
 /* Calls that make the host wait. */
 unsigned waits(void);
 
-/* Nothing has ended the capture of the stream; its graph goes. */
+/* The graph of the stream's capture, which nothing has ended; the same, and the graph goes. */
+void *take_graph(void *stream);
 void expect_capture_whole(void *stream);
+
+/* What it returns on a thread of its own. */
+void *on_thread(void *(*run)(void *), void *user);
 
 /* Loads the fake's one kernel and launches it on 128 bytes: each becomes 5 more. */
 tide_status try_bump(tide_device *device, void *stream, uint8_t *data);
 
 tide_device_information info_of(const tide_device *device);
 tide_device_memory memory_of(tide_device *device);
+tide_pool_statistics stats_of(const tide_pool *pool);
+tide_buffers_statistics cache_of(tide_buffers *buffers);
 
 #endif

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include <tidepool/device.h>
 #include <tidepool/learn.h>
@@ -162,15 +161,13 @@ TEST(the_child_of_a_fork_has_none)
     bench b = start();
     uint8_t *array = tide_acquire(b.pool, uint8_t, BYTES);
     const tide_part part = {.data = array, .type = TIDE_U8, .count = BYTES};
-    pid_t child = fork();
+    pid_t child = fork_child(60);
     if (child == 0) {
         bool silent = dup2(memfd_create("said", 0), STDERR_FILENO) >= 0;
         bool refused = tide_fill_frame(b.pool, &part, 1) == TIDE_ERROR_DEVICE;
         _exit(silent && refused && lseek(STDERR_FILENO, 0, SEEK_END) == 0 ? 0 : 1);
     }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    expect_child_ends_well(child);
     bench_end(&b);
 }
 
