@@ -87,9 +87,8 @@ static bool deferred_is_over(tide_device *device, tide_deferred *one, patience h
         return true;
     if (one->mark == NULL && one->stream != TIDE_STREAM_GONE && how != CLOSE)
         one->mark = device->methods->mark(device, one->stream);
-    if (one->mark == NULL && how == CLOSE) /* an error may pass; nobody waits again */
-        return deferred_wait(device, one) == TIDE_OK ||
-               deferred_wait(device, one) != TIDE_ERROR_STATE;
+    if (one->mark == NULL && how == CLOSE)
+        return deferred_wait(device, one) != TIDE_ERROR_STATE;
     if (one->mark == NULL)
         return false;
     return device->methods->mark_done(device, one->mark) ||

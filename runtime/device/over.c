@@ -5,27 +5,14 @@
 #include "runtime/base/error.h"
 #include "runtime/device/device.h"
 
-static tide_status device_wait(tide_device *device, void *stream, void *mark)
+static bool device_is_over(const tide_device *device, tide_status waited)
 {
-    return mark != NULL ? device->methods->mark_wait(device, mark)
-                        : device->methods->wait(device, stream);
-}
-
-static bool device_is_over(tide_device *device, void *stream, void *mark)
-{
-    tide_status status = device_wait(device, stream, mark);
-    bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
-                 !tide_device_exiting(device);
-    if (again && mark != NULL && device->methods->mark_done(device, mark))
-        return true; /* it has been passed, or what it stands behind has failed */
-    if (again)
-        status = device_wait(device, stream, mark);
-    return status != TIDE_ERROR_STATE || tide_device_lost(device);
+    return waited != TIDE_ERROR_STATE || tide_device_lost(device);
 }
 
 bool tide_device_stream_over(tide_device *device, void *stream)
 {
-    return device_is_over(device, stream, NULL);
+    return device_is_over(device, device->methods->wait(device, stream));
 }
 
 tide_status tide_device_drain_failed(tide_device *device, void *stream, tide_status status)
@@ -42,5 +29,5 @@ tide_status tide_device_drain_failed(tide_device *device, void *stream, tide_sta
 bool tide_device_mark_over(tide_device *device, void *mark)
 {
     tide_assert(mark != NULL);
-    return device_is_over(device, NULL, mark);
+    return device_is_over(device, device->methods->mark_wait(device, mark));
 }

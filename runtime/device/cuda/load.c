@@ -154,13 +154,10 @@ int tide_cuda_relax(void)
     return changed ? mode : MODE_AS_IT_WAS;
 }
 
-/* Tried once more, or the thread would be in another mode than the program's for good. */
 void tide_cuda_relax_end(int mode)
 {
-    int back = mode, again = mode;
-    if (mode != MODE_AS_IT_WAS &&
-        tide_cu.cuThreadExchangeStreamCaptureMode(&back) != TIDE_CU_SUCCESS)
-        (void)tide_cu.cuThreadExchangeStreamCaptureMode(&again);
+    if (mode != MODE_AS_IT_WAS)
+        (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 /* ---- context ------------------------------------------------------------------------------ */

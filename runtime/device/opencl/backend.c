@@ -134,7 +134,7 @@ static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordi
 static void opencl_give_back_all(tide_opencl_device *device)
 {
     tide_assert(device->span_count == 0);
-    tide_opencl_finish_within(device->queue);
+    (void)tide_opencl.clFinish(device->queue);
     opencl_stop_device(device);
 }
 

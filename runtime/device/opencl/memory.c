@@ -212,7 +212,7 @@ static void opencl_end_share(tide_opencl_device *device, void *stream, void *ori
         (void)tide_opencl.clFlush(queue);
         return;
     }
-    tide_opencl_finish_within(queue);
+    (void)tide_opencl.clFinish(queue);
     tide_opencl.clSVMFree(device->context, origin);
 }
 

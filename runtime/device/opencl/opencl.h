@@ -92,6 +92,5 @@ tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
 uint64_t tide_opencl_stream_check(tide_device *, void *stream);
-void tide_opencl_finish_within(tide_cl_queue queue);
 
 #endif

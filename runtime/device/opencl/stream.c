@@ -86,13 +86,6 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* For whoever cannot fail: an error may pass. */
-void tide_opencl_finish_within(tide_cl_queue queue)
-{
-    if (tide_opencl.clFinish(queue) != TIDE_CL_SUCCESS)
-        (void)tide_opencl.clFinish(queue);
-}
-
 tide_status tide_opencl_wait(tide_device *base, void *stream)
 {
     tide_opencl_device *device = tide_opencl_of(base);
