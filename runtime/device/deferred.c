@@ -14,7 +14,6 @@ typedef struct deferred_note {
     uint64_t number;        /* of the stream: a handle may be another one in each thread */
 } deferred_note;
 
-typedef enum patience { LOOK, WAIT, CLOSE } patience;
 typedef void deferred_function(tide_device *device, tide_deferred *deferred);
 
 static tide_lock deferred_lock = TIDE_LOCK(TIDE_FORK_MEMORY); /* of the lists of all devices */
@@ -53,7 +52,7 @@ static void *deferred_mark(tide_device *device, void *stream)
 {
     tide_failure why;
     tide_failure_keep(&why);
-    void *mark = stream != TIDE_STREAM_GONE ? device->methods->mark(device, stream) : NULL;
+    void *mark = device->methods->mark(device, stream);
     tide_failure_restore(&why);
     return mark;
 }
@@ -74,25 +73,17 @@ void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *de
     deferred_link(device, deferred, false);
 }
 
-static tide_status deferred_wait(tide_device *device, const tide_deferred *one)
-{
-    return one->stream != TIDE_STREAM_GONE ? device->methods->wait(device, one->stream)
-                                           : device->methods->wait_all(device);
-}
-
 /* Has the stream come past it? */
-static bool deferred_is_over(tide_device *device, tide_deferred *one, patience how)
+static bool deferred_is_over(tide_device *device, tide_deferred *one, bool wait)
 {
     if (tide_device_lost(device))
         return true;
-    if (one->mark == NULL && one->stream != TIDE_STREAM_GONE && how != CLOSE)
-        one->mark = device->methods->mark(device, one->stream);
-    if (one->mark == NULL && how == CLOSE)
-        return deferred_wait(device, one) != TIDE_ERROR_STATE;
     if (one->mark == NULL)
-        return false;
+        one->mark = device->methods->mark(device, one->stream);
+    if (one->mark == NULL)
+        return wait && tide_device_stream_over(device, one->stream);
     return device->methods->mark_done(device, one->mark) ||
-           (how != LOOK && tide_device_mark_over(device, one->mark));
+           (wait && tide_device_mark_over(device, one->mark));
 }
 
 static void deferred_go(tide_device *device, tide_deferred *one)
@@ -135,7 +126,6 @@ static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
 void tide_deferred_note(tide_device *device, void *stream)
 {
     deferred_note *note = tide_os_resize(NULL, sizeof *note);
-    tide_assert(stream != TIDE_STREAM_GONE);
     if (note == NULL)
         return;
     *note = (deferred_note){.deferred = {.stream = stream, .mark = deferred_mark(device, stream)},
@@ -146,17 +136,17 @@ void tide_deferred_note(tide_device *device, void *stream)
 }
 
 /* `only`: of those for which this is to be done; NULL: of any. */
-static bool deferred_settle(tide_device *device, patience how, deferred_function *only)
+static bool deferred_settle(tide_device *device, bool wait, deferred_function *only)
 {
     tide_failure why;
     tide_deferred *kept = NULL, **last = &kept;
     bool any = false;
     tide_failure_keep(&why);
-    const unsigned most = how == LOOK && only == NULL ? LOOKS : UINT32_MAX;
+    const unsigned most = !wait && only == NULL ? LOOKS : UINT32_MAX;
     for (tide_deferred *one = deferred_take(device, most), *next; one != NULL; one = next) {
         next = one->next;
         one->next = NULL;
-        if ((only == NULL || only == one->go) && deferred_is_over(device, one, how) &&
+        if ((only == NULL || only == one->go) && deferred_is_over(device, one, wait) &&
             !tide_device_unwatched(device)) {
             deferred_go(device, one);
             any = true;
@@ -172,17 +162,17 @@ static bool deferred_settle(tide_device *device, patience how, deferred_function
 
 bool tide_deferred_settle(tide_device *device, bool wait)
 {
-    return tide_deferred_any(device) && deferred_settle(device, wait ? WAIT : LOOK, NULL);
+    return tide_deferred_any(device) && deferred_settle(device, wait, NULL);
 }
 
 void tide_deferred_settle_of(tide_device *device, deferred_function *go)
 {
     if (tide_deferred_any(device))
-        (void)deferred_settle(device, LOOK, go);
+        (void)deferred_settle(device, false, go);
 }
 
 void tide_deferred_end(tide_device *device)
 {
-    while (tide_deferred_any(device) && deferred_settle(device, CLOSE, NULL)) {
+    while (tide_deferred_settle(device, true)) {
     }
 }

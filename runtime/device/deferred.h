@@ -5,8 +5,7 @@
  * in the last close of the device.
  *
  * While the stream is captured no event can be recorded there, so it is recorded by the first settle
- * after that. Behind a stream that is gone (TIDE_STREAM_GONE) comes the close of the device, which
- * asks no stream for an event: the pools that used it have ended, and it may have gone with them. */
+ * after that; one that waits does without, where the driver has none. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_DEFERRED_H
 #define TIDEPOOL_RUNTIME_DEVICE_DEFERRED_H
 

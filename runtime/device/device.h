@@ -242,9 +242,6 @@ tide_status tide_device_drain_failed(tide_device *device, void *stream, tide_sta
 
 enum { TIDE_STREAM_UNASKED = 1 };
 
-/* In place of a stream that is gone: what is given back behind it goes when the device is closed. */
-#define TIDE_STREAM_GONE ((void *)(uintptr_t)4)
-
 /* A stream that is captured can wait for none that is not, nor the other way round: the capture
  * would end. TIDE_ERROR_STATE where one of the two is captured. */
 tide_status tide_device_check_captures(tide_device *device, void *stream, tide_device *other,

@@ -95,11 +95,6 @@ static void export_go(tide_device *device, tide_deferred *deferred)
     tide_export_drop(exported);
 }
 
-void tide_export_drop_behind(tide_export *exported, void *stream)
-{
-    tide_deferred_put(exported->device, stream, &exported->deferred, export_go);
-}
-
 bool tide_capture_make_room(tide_capture *capture, size_t more)
 {
     size_t wanted = capture->count + more;
@@ -129,7 +124,8 @@ void tide_export_drop_of_pool(tide_pool *pool, tide_export *exported)
     if (exported->device->host) {
         tide_export_drop(exported);
     } else if (pool->core->capture == NULL || !tide_capture_keep(pool->core->capture, exported)) {
-        tide_export_drop_behind(exported, tide_streams_last(pool));
+        tide_deferred_put(exported->device, tide_streams_last(pool), &exported->deferred,
+                          export_go);
         (void)tide_deferred_settle(pool->core->device, false);
     }
     tide_pool_open_again(pool, was);

@@ -54,9 +54,6 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
 tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
                               const tide_slot_record *record);
 
-/* A holder lets go behind the work that is queued on the stream. */
-void tide_export_drop_behind(tide_export *exported, void *stream);
-
 /* One holder less. Any thread, even after the pool is gone. */
 void tide_export_drop(tide_export *exported);
 

@@ -31,16 +31,15 @@ static size_t memory_round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* What a graph may use goes with it, and what no stream orders when the device is closed. Without
- * memory for a descriptor it is leaked. */
+/* What a graph may use goes with it. Without memory for a descriptor it is leaked. */
 static void memory_set_aside(tide_pool *pool, const tide_row *row, const tide_slot *slot,
                              const tide_slot_record *record)
 {
-    tide_export *given_up = tide_export_make(pool, row, slot->data, record);
-    if (given_up == NULL)
-        return;
-    if (pool->core->capture == NULL || !tide_capture_keep(pool->core->capture, given_up))
-        tide_export_drop_behind(given_up, TIDE_STREAM_GONE);
+    tide_capture *capture = pool->core->capture;
+    tide_export *given_up =
+        tide_capture_make_room(capture, 1) ? tide_export_make(pool, row, slot->data, record) : NULL;
+    if (given_up != NULL)
+        (void)tide_capture_keep(capture, given_up);
 }
 
 static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_slot *slot,
@@ -48,7 +47,7 @@ static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_sl
 {
     void *stream = row->device->host ? NULL : tide_streams_last(pool);
     tide_assert(slot->data != NULL && record->bytes > 0);
-    if (!row->device->host && (pool->core->capture != NULL || stream == TIDE_STREAM_GONE)) {
+    if (!row->device->host && pool->core->capture != NULL) {
         memory_set_aside(pool, row, slot, record);
         return;
     }

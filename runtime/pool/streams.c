@@ -173,9 +173,14 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
 
 void *tide_streams_last(const tide_pool *pool)
 {
-    return streams_has_own(pool->core) || tide_device_lost(pool->core->device)
-               ? pool->core->streams.own
-               : TIDE_STREAM_GONE;
+    tide_device *device = pool->core->device;
+    if (TIDE_LIKELY(streams_has_own(pool->core)) || tide_device_lost(device))
+        return pool->core->streams.own;
+    tide_failure first;
+    tide_failure_keep(&first);
+    (void)device->methods->wait_all(device);
+    tide_failure_restore(&first);
+    return device->service;
 }
 
 /* The handle means another stream in another thread. */

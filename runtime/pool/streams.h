@@ -92,7 +92,8 @@ tide_status tide_streams_ask(tide_device *device, void *stream, tide_check check
  * TIDE_ERROR_DEVICE where the device is lost or the process exits. */
 tide_status tide_streams_own(const tide_pool *pool, const char *call);
 
-/* The stream behind which what the pool gives up goes: its own, or TIDE_STREAM_GONE. */
+/* The stream behind which what the pool gives up goes: its own, or, where the pool is checked and that is
+ * gone, the device's service, when the host has waited for the device. */
 void *tide_streams_last(const tide_pool *pool);
 
 /* Another thread becomes the pool's owner. TIDE_ERROR_STATE where the pool's stream is each thread's

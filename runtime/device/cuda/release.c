@@ -53,7 +53,7 @@ static void release_defer(tide_device *device, void *stream, void *data)
  * blocking one, which that would end; of a captured stream it says so itself, and nothing ends. */
 static bool release_is_ordered(tide_device *device, void *stream)
 {
-    return tide_cuda_of(device)->pool != NULL && stream != TIDE_STREAM_GONE &&
+    return tide_cuda_of(device)->pool != NULL &&
            ((uintptr_t)stream > TIDE_CU_STREAM_LEGACY || !tide_cuda_capturing(device, stream));
 }
 
