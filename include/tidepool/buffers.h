@@ -49,8 +49,8 @@ enum {
     TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device */
     TIDE_BUFFER_HOST = 2,    /* the host's; no stream orders its use */
     TIDE_BUFFER_MANAGED = 3, /* seen by the host and all CUDA devices; the driver moves its pages */
-    TIDE_BUFFER_IPC = 4, /* the device's, and other processes may open it (tidepool/device_ipc.h) */
-    TIDE_BUFFER_TAGS = 16, /* how many tags there are */
+    TIDE_BUFFER_IPC = 4,     /* the device's, and other processes may open it */
+    TIDE_BUFFER_TAGS = 16,   /* how many tags there are */
     /* Buffers start at multiples of 64 bytes; with these of a page of the system, or of 2 MiB. A
      * device that has no such memory refuses with TIDE_ERROR_DEVICE. */
     TIDE_BUFFER_PAGE_ALIGNED = 1 << 16,
@@ -64,7 +64,17 @@ enum {
  * the device is `concurrent`; else while nothing at all runs on the device and the host has waited for
  * that (tide_pool_wait), or the process gets a signal. tide_buffer_acquire_zeroed clears it on the
  * instance's stream: wait for that. Pools that draw from managed buffers have managed slots: their
- * rewinds wait for nothing, so the host may touch them when the pool's streams are idle. */
+ * rewinds wait for nothing, so the host may touch them when the pool's streams are idle.
+ *
+ * Memory for other processes is there where tide_device_information says `exports`, else
+ * TIDE_ERROR_DEVICE. It comes from cuMemAlloc, so a miss costs more, and CUDA's own calls take it: the
+ * pointer of a buffer, or of an array of a pool that draws from such buffers, goes to cuIpcGetMemHandle
+ * (cudaIpcGetMemHandle), and the handle to another process, for cuIpcOpenMemHandle there. It names the
+ * whole allocation, so the pointer's offset from the start of that (cuMemGetAddressRange) goes along. The
+ * driver shares blocks of 2 MiB: who opens a small buffer reaches what else of cuMemAlloc lies there. The
+ * buffer is released, or the array's level ends, when all others have closed it: later the memory is
+ * another owner's, or gone. No stream orders work of two processes: each waits for its own
+ * (tide_pool_wait) before it tells the other. */
 
 /* ---- events ---- */
 

@@ -53,7 +53,7 @@ typedef struct tide_device_information {
     bool integrated;      /* it shares the host's memory                                     */
     bool managed;         /* it has managed memory (TIDE_BUFFER_MANAGED)                     */
     bool concurrent;      /* the host may use that while the device works                    */
-    bool exports;         /* it has memory for other processes (tidepool/device_ipc.h)       */
+    bool exports;         /* it has memory for other processes (TIDE_BUFFER_IPC)             */
     bool lost;            /* it has failed for good; every call but a close is
                              refused. Once the last close has released it, it can be opened
                              anew                                                            */

@@ -32,7 +32,7 @@
  *   limit.h          one limit of memory for the process
  *   array.h          N-D arrays, DLPack (dlpack.h); bits.h, half.h: packed bits, 16-bit floats
  *   buffers.h        memory with a lifetime of its own
- *   device.h         CUDA and OpenCL; device_memory.h, device_ipc.h, device_bump.h, adaptors.h
+ *   device.h         CUDA and OpenCL; device_memory.h, device_bump.h, adaptors.h
  *   generic.h        one name, a method for each type
  *   site.h           what a site does, and steering it; learn.h: how it learns; profile.h: what it saw
  *   tunable.h        knobs and variants; tune.h: settings

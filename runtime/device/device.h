@@ -55,13 +55,6 @@ typedef struct tide_device_methods {
      * NULL: nobody knows. */
     bool (*elsewhere)(tide_device *device, const void *data);
 
-    /* What the driver tells other processes of memory (TIDE_MEMORY_IPC) that starts there; in one
-     * of those the memory, NULL with a message; and its end there. NULL: there is no such
-     * memory. */
-    tide_status (*ipc_export)(tide_device *device, void *data, unsigned char handle[64]);
-    void *(*ipc_open)(tide_device *device, const unsigned char handle[64]);
-    tide_status (*ipc_close)(tide_device *device, void *data);
-
     /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0.
      * Copies: both sides are device memory, or one of them is pinned. */
     tide_status (*fill)(tide_device *device, void *stream, void *data, const void *pattern,

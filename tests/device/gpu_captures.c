@@ -14,7 +14,6 @@
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/device_bump.h>
-#include <tidepool/device_ipc.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/dynamic.h>
 #include <tidepool/tidepool.h>
@@ -281,8 +280,6 @@ static bool make(scene *s, bool called)
          had((s->made = tide_buffer_acquire_ready(s->buffers, BYTES, 0)).generation != 0))
     CALL("tide_buffer_release", NOTHING, tide_buffer_release(s->buffers, s->held))
     CALL("tide_buffer_release_idle", NOTHING, tide_buffer_release_idle(s->buffers, s->held))
-    CALL("tide_ipc_export_buffer", (void)acquire(s, BYTES, TIDE_BUFFER_IPC),
-         tide_ipc_export_buffer(s->buffers, s->made, &(tide_ipc_memory){0}))
     CALL("tide_torch_malloc, _free", NOTHING, torch_pair(s, BYTES))
     CALL("tide_torch_record_stream", s->torch = tide_torch_malloc(BYTES, 0, s->stream),
          (tide_torch_record_stream(s->torch, third), TIDE_OK))

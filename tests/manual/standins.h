@@ -8,7 +8,6 @@
 #include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/device_bump.h>
-#include <tidepool/device_ipc.h>
 #include <tidepool/generic.h>
 #include <tidepool/tidepool.h>
 
@@ -20,7 +19,6 @@ static tide_pool *pool;
 static tide_device *gpu;
 static tide_buffers *all;
 static guide_handle queue, stream, graph, kernel;
-static tide_ipc_memory memory;
 static tide_generic *norm;
 static tide_array *array;
 static double *found, image[VALUES], x[VALUES];

@@ -50,11 +50,6 @@ typedef struct tide_cu_page_properties {
     unsigned char reserved[4];
 } tide_cu_page_properties;
 
-/* CUipcMemHandle. */
-typedef struct tide_cu_ipc_handle {
-    unsigned char bytes[64];
-} tide_cu_ipc_handle;
-
 _Static_assert(offsetof(tide_cu_pool_properties, security) == 16 &&
                    offsetof(tide_cu_pool_properties, reserved) == 34 &&
                    sizeof(tide_cu_pool_properties) == 88,
@@ -116,7 +111,6 @@ enum { /* values */
        TIDE_CU_ACCESS_READ_WRITE = 3,
        TIDE_CU_HOST_PORTABLE = 1,
        TIDE_CU_ATTACH_GLOBAL = 1, /* managed memory: for all streams of all devices */
-       TIDE_CU_IPC_LAZY_PEER_ACCESS = 1,
        TIDE_CU_EVENT_DISABLE_TIMING = 2,
        TIDE_CU_STREAM_NON_BLOCKING = 1,
        TIDE_CU_STREAM_LEGACY = 1,     /* a handle: what NULL stands for        */
@@ -175,9 +169,6 @@ enum { /* values */
     TIDE_CU(cuMemHostAlloc, 2020, (void **, size_t, unsigned))                                    \
     TIDE_CU(cuMemFreeHost, 2000, (void *))                                                        \
     TIDE_CU(cuMemAllocManaged, 6000, (tide_cu_address *, size_t, unsigned))                       \
-    TIDE_CU(cuIpcGetMemHandle, 4010, (tide_cu_ipc_handle *, tide_cu_address))                     \
-    TIDE_CU(cuIpcOpenMemHandle, 11000, (tide_cu_address *, tide_cu_ipc_handle, unsigned))         \
-    TIDE_CU(cuIpcCloseMemHandle, 4010, (tide_cu_address))                                         \
     TIDE_CU(cuMemsetD8Async, 3020, (tide_cu_address, unsigned char, size_t, tide_cu_stream))      \
     TIDE_CU(cuMemsetD16Async, 3020, (tide_cu_address, unsigned short, size_t, tide_cu_stream))    \
     TIDE_CU(cuMemsetD32Async, 3020, (tide_cu_address, unsigned, size_t, tide_cu_stream))          \

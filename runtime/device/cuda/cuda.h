@@ -86,11 +86,6 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
 /* Is it another device's alone, as far as the driver knows? */
 bool tide_cuda_elsewhere(tide_device *device, const void *data);
 
-/* runtime/device/cuda/ipc.c */
-tide_status tide_cuda_ipc_export(tide_device *device, void *data, unsigned char handle[64]);
-void *tide_cuda_ipc_open(tide_device *device, const unsigned char handle[64]);
-tide_status tide_cuda_ipc_close(tide_device *device, void *data);
-
 /* runtime/device/cuda/release.c */
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 tide_status tide_cuda_trim(tide_device *device, size_t keep);

@@ -44,8 +44,6 @@ SAME(TIDE_CU_DEVICE_MANAGED, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
 SAME(TIDE_CU_DEVICE_CONCURRENT, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
 SAME(TIDE_CU_ATTACH_GLOBAL, CU_MEM_ATTACH_GLOBAL);
 SAME(TIDE_CU_DEVICE_IPC, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
-SAME(TIDE_CU_IPC_LAZY_PEER_ACCESS, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-SAME(sizeof(tide_cu_ipc_handle), sizeof(CUipcMemHandle));
 SAME(TIDE_CU_DEVICE_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(TIDE_CU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 SAME(TIDE_CU_POOL_RESERVED, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
@@ -107,7 +105,6 @@ SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
 #define CUmemPoolProps_v1                tide_cu_pool_properties
 #define CUmemAccessDesc_v1               tide_cu_access
 #define CUmemAllocationProp_v1           tide_cu_page_properties
-#define CUipcMemHandle_v1                tide_cu_ipc_handle
 #include <cudaTypedefs.h>
 #undef CUresult
 

@@ -13,7 +13,7 @@
 
 #include "runtime/device/cuda/cuda.h"
 
-enum { WAYS = 24, BYTES = 256, UNKNOWN = -1, CALLS = 121 };
+enum { WAYS = 24, BYTES = 256, UNKNOWN = -1, CALLS = 120 };
 
 /* The driver as it is found by a call. */
 typedef struct scene {
@@ -33,7 +33,6 @@ static union {
     tide_cu_context context;
     tide_cu_pool pool;
     tide_cu_address address;
-    tide_cu_ipc_handle handle;
     tide_cu_event event;
     tide_cu_stream stream;
     tide_cu_function function;
@@ -101,7 +100,6 @@ static int ask_memory(const char *row, scene *s)
     ROW("cuMemFree(managed)", cuMemFree(s->managed));
     ROW("cuMemHostAlloc", cuMemHostAlloc(&out.pointer, BYTES, TIDE_CU_HOST_PORTABLE));
     ROW("cuMemFreeHost", cuMemFreeHost(s->pinned));
-    ROW("cuIpcGetMemHandle", cuIpcGetMemHandle(&out.handle, s->plain));
     return UNKNOWN;
 }
 

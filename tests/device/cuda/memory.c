@@ -293,6 +293,47 @@ TEST(memory_that_goes_again_and_again_is_noted_once)
     bench_end(&b);
 }
 
+/* ---- memory for other processes ------------------------------------------------------------- */
+
+/* CUDA's own calls share what cuMemAlloc gave, and nothing of a memory pool. */
+TEST(memory_for_other_processes_is_of_no_memory_pool)
+{
+    bench b = bench_start(7);
+    assert_true(info_of(b.device).exports);
+    tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_IPC);
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    for (uint8_t i = 0; i < 2; i++) { /* the second is cached memory */
+        TIDE_SCOPE(pool);
+        tide_buffer buffer = tide_buffer_acquire(buffers, HALF);
+        uint8_t *x = tide_buffer_pointer(buffers, buffer), *y = tide_acquire(pool, uint8_t, HALF);
+        put(b.stream, x, HALF, i);
+        put(b.stream, y, HALF, i);
+        expect_ok(tide_buffer_release(buffers, buffer));
+    }
+    assert_int_equal(memory_of(b.device).bytes_held, 2 * HALF);
+    assert_int_equal(fake_calls("cuMemAlloc"), 2);
+    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 0);
+    expect_ok(tide_pool_wait(pool));
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+    assert_int_equal(fake_calls("cuMemFree"), 2);
+    bench_end(&b);
+}
+
+TEST(a_device_without_memory_for_others_says_so)
+{
+    bench b = bench_start_without(8, FAKE_IPC);
+    assert_false(info_of(b.device).exports);
+    tide_device *const devices[] = {b.device, NULL}; /* the host */
+    for (int i = 0; i < 2; i++) {
+        assert_null(tide_buffers_shared(devices[i], TIDE_BUFFER_IPC));
+        assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+        expect_said("no memory for other processes");
+    }
+    bench_end(&b);
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* A stream is destroyed in its context only. */

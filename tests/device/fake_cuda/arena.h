@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fake's device memory from the inside: what memory.c and ipc.c share. */
+/* The fake's device memory from the inside. */
 #ifndef FAKE_ARENA_H
 #define FAKE_ARENA_H
 
@@ -33,11 +33,6 @@ extern struct arena {
 
 #define EACH_BLOCK(one) for (block *one = arena.blocks; (one) < arena.blocks + arena.count; (one)++)
 
-block *arena_new_block(void);                          /* or NULL */
-block *arena_find(uint64_t address, bool of_pool);     /* live, and begins here; or NULL */
-const block *arena_at(uint64_t address);               /* live, with this byte; or NULL */
-work arena_use_of(const block *one, const char *what); /* a write of all of it */
-
-void ipc_forget(void); /* all that was opened */
+const block *arena_at(uint64_t address); /* live, with this byte; or NULL */
 
 #endif

@@ -93,33 +93,6 @@ ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
 
-/* ---- memory of several processes ------------------------------------------------------------ */
-
-/* Of whole allocations of cuMemAlloc only. */
-ENTRY(cuIpcGetMemHandle, tide_cu_ipc_handle *out, tide_cu_address address)
-{
-    START_CURRENT(cuIpcGetMemHandle);
-    result = !fake_has(FAKE_IPC) ? NOT_SUPPORTED : 0;
-    return control_leave(result != 0 ? result : ipc_export(address, out));
-}
-
-ENTRY(cuIpcOpenMemHandle, tide_cu_address *out, tide_cu_ipc_handle handle, unsigned flags)
-{
-    START_CURRENT(cuIpcOpenMemHandle);
-    uint64_t address = 0;
-    if (flags != TIDE_CU_IPC_LAZY_PEER_ACCESS)
-        return control_leave(TIDE_CU_INVALID_VALUE);
-    result = !fake_has(FAKE_IPC) ? NOT_SUPPORTED : ipc_open(&handle, &address);
-    *out = address;
-    return control_leave(result);
-}
-
-ENTRY(cuIpcCloseMemHandle, tide_cu_address address)
-{
-    START_CURRENT(cuIpcCloseMemHandle);
-    return control_leave(ipc_close(address));
-}
-
 /* Nothing orders it: what uses the memory must be over, and the host have seen that. */
 ENTRY(cuMemFree, tide_cu_address address)
 {

@@ -66,10 +66,6 @@ enum {
 };
 void fake_without(unsigned what);
 
-/* A handle of cuIpcGetMemHandle is another process's from now on; how many times such memory is open. */
-void fake_ipc_foreign(void *handle);
-unsigned fake_opened(void);
-
 /* Rows of the highest fill that was one unit wide, which is slow; streams that there are. */
 uint64_t fake_highest_fill(void);
 unsigned fake_streams(void);

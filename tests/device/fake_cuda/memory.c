@@ -38,7 +38,6 @@ void memory_reset(void)
     EACH_BLOCK(one)
     if (one->pinned)
         free((void *)(uintptr_t)one->address);
-    ipc_forget();
     if (mprotect(arena.device, arena_bytes, PROT_NONE) != 0)
         abort();
     memset(arena.blocks, 0, arena.count * sizeof *arena.blocks);
@@ -122,7 +121,7 @@ void memory_show_all(bool shown)
     pages_show_all(shown);
 }
 
-block *arena_new_block(void)
+static block *new_block(void)
 {
     return arena.count < BLOCKS ? &arena.blocks[arena.count++] : NULL;
 }
@@ -160,7 +159,7 @@ static block *find_block(size_t bytes, const reserve *by, const set *tail)
     if (is_free_for(one, by, tail) && one->bytes >= bytes &&
         (best == NULL || one->bytes < best->bytes))
         best = one;
-    if (best != NULL || arena.top + bytes > arena_bytes || (best = arena_new_block()) == NULL)
+    if (best != NULL || arena.top + bytes > arena_bytes || (best = new_block()) == NULL)
         return best;
     *best = (block){.address = (uint64_t)(uintptr_t)(arena.device + arena.top), .bytes = bytes};
     arena.top += bytes;
@@ -170,7 +169,7 @@ static block *find_block(size_t bytes, const reserve *by, const set *tail)
 /* Getting and giving back are uses of the whole block, on their stream: what is not ordered with
  * them is not ordered with the next owner either. What a block then holds is nobody's business:
  * 0xA5. */
-work arena_use_of(const block *one, const char *what)
+static work use_of(const block *one, const char *what)
 {
     return (work){.run = memory_write,
                   .to = one->address,
@@ -222,7 +221,7 @@ uint64_t memory_take(size_t bytes, lane *on, reserve *from)
     raise(&from->used_peak, from->used);
     one->backed = from;
     set_join(&on->tail, &one->before); /* as the driver does by itself */
-    work first = arena_use_of(one, "cuMemAllocFromPoolAsync");
+    work first = use_of(one, "cuMemAllocFromPoolAsync");
     model_queue(on, &first);
     return one->address;
 }
@@ -242,7 +241,7 @@ uint64_t memory_take_managed(size_t bytes)
     size_t start = (arena.top + PAGE - 1) / PAGE * PAGE, whole = (bytes + PAGE - 1) / PAGE * PAGE;
     block *one = NULL;
     if (fake.live_bytes + whole <= fake.limit && start + whole <= arena_bytes)
-        one = arena_new_block();
+        one = new_block();
     if (one == NULL)
         return 0;
     *one = (block){.address = (uint64_t)(uintptr_t)(arena.device + start),
@@ -266,7 +265,7 @@ const block *arena_at(uint64_t address)
 }
 
 /* Live device memory that begins here, of a pool or plain. */
-block *arena_find(uint64_t address, bool of_pool)
+static block *live_block(uint64_t address, bool of_pool)
 {
     EACH_BLOCK(one)
     if (one->live && !one->pinned && one->address == address && (one->backed != NULL) == of_pool)
@@ -283,10 +282,10 @@ static void end_block(block *one, const set *before)
 
 bool memory_give(uint64_t address, lane *on)
 {
-    block *one = arena_find(address, true);
+    block *one = live_block(address, true);
     if (one == NULL)
         return false;
-    work last = arena_use_of(one, "cuMemFreeAsync");
+    work last = use_of(one, "cuMemFreeAsync");
     model_queue(on, &last);
     end_block(one, &on->tail);
     one->backed->used -= one->bytes;
@@ -297,10 +296,10 @@ bool memory_give(uint64_t address, lane *on)
 
 bool memory_give_plain(uint64_t address)
 {
-    block *one = arena_find(address, false);
+    block *one = live_block(address, false);
     if (one == NULL)
         return false;
-    const work last = arena_use_of(one, "cuMemFree");
+    const work last = use_of(one, "cuMemFree");
     model_check(&last, &fake.known, "the host");
     end_block(one, &fake.known);
     if (one->managed) /* the host saw it, too */
@@ -354,7 +353,7 @@ bool memory_reached(const void *data, const context *by)
 
 void *memory_pinned(size_t bytes)
 {
-    block *one = arena_new_block();
+    block *one = new_block();
     void *data = one != NULL ? aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : NULL;
     if (data != NULL)
         *one = (block){.address = (uint64_t)(uintptr_t)data,

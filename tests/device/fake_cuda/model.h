@@ -219,11 +219,6 @@ void model_settle(void); /* forgets what is over and known, if that is all there
 /* beside.c */
 void *beside_find(const char *name, int version); /* or NULL */
 
-/* ipc.c: results of the driver */
-int ipc_export(uint64_t address, tide_cu_ipc_handle *out);
-int ipc_open(const tide_cu_ipc_handle *handle, uint64_t *address);
-int ipc_close(uint64_t address);
-
 /* pages.c: results of the driver; and what memory.c asks about memory that is mapped */
 int pages_granularity(size_t *out, const tide_cu_page_properties *properties);
 int pages_reserve(unsigned long long *out, size_t bytes, size_t align, uint64_t flags);
