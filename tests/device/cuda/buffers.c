@@ -76,28 +76,6 @@ TEST(streams_order_the_memory_and_no_host_waits)
     }
 }
 
-TEST(out_of_memory_gives_the_cache_back_and_asks_again)
-{
-    scene s = begin(6);
-    void *data;
-    fake_limit(fake_live_bytes() + 10 * BYTES);
-    for (int i = 0; i < 3; i++) {
-        tide_buffer held[8];
-        for (int k = 0; k < 8; k++)
-            held[k] = take(&s, TIDE_BUFFER_TAG(i), s.b.stream, &data);
-        for (int k = 0; k < 8; k++)
-            expect_ok(tide_buffer_release(s.buffers, held[k]));
-    }
-    assert_int_equal(cache_of(s.buffers).pressed, 2);
-    tide_buffer large = tide_buffer_acquire(s.buffers, 20 * BYTES);
-    assert_int_equal(large.generation, 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    expect_said("cuda:0");
-    assert_int_equal(cache_of(s.buffers).failed, 1);
-    assert_int_equal(cache_of(s.buffers).live, 0);
-    end(&s);
-}
-
 /* ---- pinned memory ----------------------------------------------------------------------------
  */
 

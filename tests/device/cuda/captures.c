@@ -14,57 +14,6 @@
 
 enum { BYTES = 4096 };
 
-/* ---- the legacy stream ---------------------------------------------------------------------- */
-
-/* A pool on the legacy stream while a blocking stream is captured: refused, and no harm done. */
-TEST(the_legacy_stream_is_refused_while_it_would_end_a_capture)
-{
-    bench own = bench_start(2);
-    void *captured = fake_stream_create_blocking(0);
-    tide_pool *pool = bench_pool(&own, NULL);
-    {
-        TIDE_SCOPE(pool);
-        uint8_t *warm = tide_acquire(pool, uint8_t, BYTES);
-        uint8_t *from = tide_acquire(pool, uint8_t, BYTES);
-        fake_capture_begin(captured);
-        assert_non_null(tide_acquire(pool, double, 10000));
-        assert_null(tide_zeros(pool, double, 10000));
-        expect_status(tide_copy(pool, warm, from, BYTES), TIDE_ERROR_STATE);
-        expect_said("legacy stream");
-        expect_status(tide_pool_use_on(pool, own.stream), TIDE_ERROR_STATE);
-        expect_status(tide_pool_wait(pool), TIDE_ERROR_STATE);
-        expect_order();
-        expect_capture_whole(captured);
-        expect_ok(tide_copy(pool, warm, from, BYTES));
-    }
-    expect_ok(tide_pool_destroy(pool));
-    fake_stream_destroy(captured);
-    bench_end(&own);
-}
-
-/* What was acquired already is not lost when it cannot be filled. */
-TEST(a_zeroed_buffer_that_is_refused_is_not_lost)
-{
-    bench own = bench_start(10);
-    void *captured = fake_stream_create_blocking(0);
-    tide_buffers *buffers = tide_buffers_create(own.device, NULL);
-    tide_buffer one = tide_buffer_acquire(buffers, BYTES);
-    assert_true(one.generation != 0);
-    expect_ok(tide_buffer_release(buffers, one));
-    fake_capture_begin(captured);
-    assert_int_equal(tide_buffer_acquire_zeroed(buffers, BYTES).generation, 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_STATE);
-    expect_order();
-    expect_capture_whole(captured);
-    assert_int_equal(cache_of(buffers).bytes_live, 0);
-    one = tide_buffer_acquire_zeroed(buffers, BYTES);
-    assert_true(one.generation != 0);
-    expect_ok(tide_buffer_release(buffers, one));
-    expect_ok(tide_buffers_destroy(buffers));
-    fake_stream_destroy(captured);
-    bench_end(&own);
-}
-
 /* What cannot be read yet is left later: nothing has changed. */
 TEST(memory_of_kernels_is_left_when_its_capture_is_over)
 {

@@ -169,39 +169,6 @@ TEST(a_trim_unmaps_what_is_free_in_the_middle)
     bench_end(&b);
 }
 
-/* Of 80 MiB, taken in pieces of 2, 60 are given back: no hole has more than 6. Then 60 in one piece, then
- * 70. */
-TEST(what_is_free_can_be_had_in_one_piece)
-{
-    bench b = start(4);
-    uint8_t *pieces[40];
-    fake_limit(80 * MIB);
-    for (int i = 0; i < 40; i++)
-        assert_non_null(pieces[i] = take(&b, 2 * MIB));
-    assert_null(take(&b, 1));
-    for (int i = 0; i < 40; i++)
-        if (i % 4 != 0)
-            give(&b, pieces[i]);
-    fake_synchronise_all();
-    uint8_t *large = take(&b, 60 * MIB);
-    assert_non_null(large);
-    put(b.stream, large, 60 * MIB, 3);
-    expect(b.stream, large, 60 * MIB, 3);
-    assert_int_equal(fake_live_bytes(), 80 * MIB);
-    for (int i = 0; i < 20; i += 4)
-        give(&b, pieces[i]);
-    give(&b, large);
-    fake_synchronise_all();
-    large = take(&b, 70 * MIB);
-    assert_non_null(large);
-    assert_null(take(&b, MIB));
-    expect_order();
-    for (int i = 20; i < 40; i += 4)
-        give(&b, pieces[i]);
-    give(&b, large);
-    bench_end(&b);
-}
-
 /* What was mapped for it goes back, also where the driver fails half-way. */
 TEST(a_request_that_is_refused_holds_nothing)
 {

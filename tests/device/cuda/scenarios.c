@@ -234,26 +234,6 @@ static void expect_consistent(bench *b, size_t live)
     assert_int_equal(stats_of(b->pool).slots_live, live);
 }
 
-TEST(out_of_memory_in_the_middle_of_a_scope)
-{
-    bench b = bench_start(69);
-    fake_limit(1 << 20);
-    {
-        TIDE_SCOPE(b.pool);
-        float *x = tide_acquire(b.pool, float, 1000);
-        put(b.stream, x, 4000, 1);
-        assert_null(tide_acquire(b.pool, float, 1 << 20));
-        expect_status(tide_error_status(), TIDE_ERROR_MEMORY);
-        expect_said("cuda:0");
-        expect_said("4194304");
-        expect_consistent(&b, 1);
-        expect(b.stream, x, 4000, 1);
-        assert_non_null(tide_acquire(b.pool, float, 1000));
-    }
-    expect_consistent(&b, 0);
-    bench_end(&b);
-}
-
 TEST(device_lost_in_the_middle_of_a_scope)
 {
     bench b = bench_start(69);

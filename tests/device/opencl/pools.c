@@ -145,40 +145,6 @@ TEST(arrays_start_with_any_value)
     expect_ok(tide_pool_destroy(pool));
 }
 
-TEST(the_last_word_of_bits_is_clean)
-{
-    tide_pool *pool = bed_pool(NULL);
-    uint64_t words[3], *bits = tide_ones_type(pool, TIDE_BIT, 130);
-    assert_non_null(bits);
-    expect_ok(tide_download(pool, words, bits, sizeof words));
-    assert_true(words[0] == UINT64_MAX && words[1] == UINT64_MAX && words[2] == 3);
-    bed_pool_end(pool);
-}
-
-/* ---- scopes -------------------------------------------------------------------------------- */
-
-TEST(host_and_device_scopes_nest_apart)
-{
-    tide_pool *device = bed_pool(NULL), *host = tide_pool_local();
-    {
-        TIDE_SCOPE_TYPES(host, uint32_t);
-        uint32_t *mine = tide_fill(host, uint32_t, 100, 9u);
-        {
-            TIDE_SCOPE_TYPES(device, uint32_t);
-            uint32_t *its = tide_acquire(device, uint32_t, 100);
-            expect_ok(tide_upload(device, its, mine, 400));
-            TIDE_SCOPE(host);
-            uint32_t *back = tide_zeros(host, uint32_t, 100);
-            expect_ok(tide_download(device, back, its, 400));
-            assert_memory_equal(back, mine, 400);
-        }
-        assert_int_equal(tide_pool_active(device, TIDE_U32), 0);
-        assert_int_equal(tide_pool_active(host, TIDE_U32), 1);
-    }
-    assert_int_equal(tide_pool_active(host, TIDE_U32), 0);
-    expect_ok(tide_pool_destroy(device));
-}
-
 /* ---- memory itself -------------------------------------------------------------------------- */
 
 /* Taken and given back in any order: each address names its own memory, from end to end. */
