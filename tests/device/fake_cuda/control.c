@@ -200,6 +200,18 @@ int control_unsafe(const char *what)
     return result;
 }
 
+int control_enter_uncaptured(int entry)
+{
+    int result = control_enter(entry);
+    return result != 0 ? result : control_unsafe(names[entry]);
+}
+
+int control_enter_safe(int entry)
+{
+    int result = control_enter_current(entry);
+    return result != 0 ? result : control_unsafe(names[entry]);
+}
+
 const void *control_thread(void)
 {
     return &here;

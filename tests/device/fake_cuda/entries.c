@@ -19,12 +19,11 @@ static lane *per_thread(context *of)
 
 lane *entry_stream(void *handle)
 {
-    context *current = control_current();
     lane *found = handle;
     if ((uintptr_t)handle <= HANDLE_LEGACY)
-        return current != NULL ? current->legacy : NULL;
+        return control_current()->legacy;
     if ((uintptr_t)handle == HANDLE_PER_THREAD)
-        return current != NULL ? per_thread(current) : NULL;
+        return per_thread(control_current());
     if (found < fake.streams || found >= fake.streams + STREAMS || !found->live)
         control_fault("the stream", handle);
     return found;
@@ -32,12 +31,11 @@ lane *entry_stream(void *handle)
 
 /* ---- driver and devices ------------------------------------------------------------------- */
 
-ENTRY(cuInit, unsigned flags)
+ENTRY(cuInit, ANY, (unsigned flags), (flags))
 {
-    START(cuInit);
     static bool watched;
     watched = watched || atexit(control_tear_down) == 0;
-    return control_leave(flags == 0 ? 0 : TIDE_CU_INVALID_VALUE);
+    return flags == 0 ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
 static const char *words(tide_cu_result of)
@@ -47,56 +45,49 @@ static const char *words(tide_cu_result of)
                                            : "a failure that a test asked for";
 }
 
-ENTRY(cuGetErrorName, tide_cu_result of, const char **name)
+ENTRY(cuGetErrorName, ANY, (tide_cu_result of, const char **name), (of, name))
 {
-    START(cuGetErrorName);
     *name = of == TIDE_CU_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
             : of == TIDE_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
                                             : "CUDA_ERROR_FAKE";
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuGetErrorString, tide_cu_result of, const char **string)
+ENTRY(cuGetErrorString, ANY, (tide_cu_result of, const char **string), (of, string))
 {
-    START(cuGetErrorString);
     *string = words(of);
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuDeviceGetCount, int *count)
+ENTRY(cuDeviceGetCount, ANY, (int *count), (count))
 {
-    START(cuDeviceGetCount);
     *count = (int)fake.devices;
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuDeviceGet, tide_cu_device *device, int ordinal)
+ENTRY(cuDeviceGet, ANY, (tide_cu_device * device, int ordinal), (device, ordinal))
 {
-    START(cuDeviceGet);
     *device = ordinal;
-    return control_leave(ordinal >= 0 && (unsigned)ordinal < fake.devices ? 0 : 101);
+    return ordinal >= 0 && (unsigned)ordinal < fake.devices ? 0 : 101;
 }
 
-ENTRY(cuDeviceGetName, char *name, int bytes, tide_cu_device device)
+ENTRY(cuDeviceGetName, ANY, (char *name, int bytes, tide_cu_device device), (name, bytes, device))
 {
-    START(cuDeviceGetName);
     snprintf(name, (size_t)bytes, "fake device %d", device);
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuDeviceTotalMem, size_t *bytes, tide_cu_device device)
+ENTRY(cuDeviceTotalMem, ANY, (size_t * bytes, tide_cu_device device), (bytes, device))
 {
-    START(cuDeviceTotalMem);
     (void)device;
     *bytes = fake.limit;
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuDriverGetVersion, int *version)
+ENTRY(cuDriverGetVersion, ANY, (int *version), (version))
 {
-    START(cuDriverGetVersion);
     *version = 13090;
-    return control_leave(0);
+    return 0;
 }
 
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
@@ -114,60 +105,55 @@ static bool has(int attribute)
     }
 }
 
-ENTRY(cuDeviceGetAttribute, int *value, int attribute, tide_cu_device device)
+ENTRY(cuDeviceGetAttribute, ANY, (int *value, int attribute, tide_cu_device device),
+      (value, attribute, device))
 {
-    START(cuDeviceGetAttribute);
     (void)device;
     *value = attribute == CAPABILITY_MAJOR   ? code_architecture() / 10
              : attribute == CAPABILITY_MINOR ? code_architecture() % 10
                                              : has(attribute);
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuDeviceCanAccessPeer, int *can, tide_cu_device device, tide_cu_device peer)
+ENTRY(cuDeviceCanAccessPeer, ANY, (int *can, tide_cu_device device, tide_cu_device peer),
+      (can, device, peer))
 {
-    START(cuDeviceCanAccessPeer);
     *can = device != peer && fake_has(FAKE_PEERS);
-    return control_leave(0);
+    return 0;
 }
 
 /* ---- contexts ----------------------------------------------------------------------------- */
 
-ENTRY(cuDevicePrimaryCtxRetain, tide_cu_context *out, tide_cu_device device)
+ENTRY(cuDevicePrimaryCtxRetain, ANY, (tide_cu_context * out, tide_cu_device device), (out, device))
 {
-    START(cuDevicePrimaryCtxRetain);
     fake.contexts[device].retained++;
     *out = (tide_cu_context)(void *)&fake.contexts[device];
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuDevicePrimaryCtxRelease, tide_cu_device device)
+ENTRY(cuDevicePrimaryCtxRelease, ANY, (tide_cu_device device), (device))
 {
-    START(cuDevicePrimaryCtxRelease);
     if (fake.contexts[device].retained-- == 0)
         fake_complain("a primary context is released more often than retained");
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuCtxGetCurrent, tide_cu_context *out)
+ENTRY(cuCtxGetCurrent, ANY, (tide_cu_context * out), (out))
 {
-    START(cuCtxGetCurrent);
     *out = (tide_cu_context)(void *)control_current();
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuCtxPushCurrent, tide_cu_context pushed)
+ENTRY(cuCtxPushCurrent, ANY, (tide_cu_context pushed), (pushed))
 {
-    START(cuCtxPushCurrent);
     control_push((context *)(void *)pushed);
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuCtxPopCurrent, tide_cu_context *out)
+ENTRY(cuCtxPopCurrent, ANY, (tide_cu_context * out), (out))
 {
-    START(cuCtxPopCurrent);
     *out = (tide_cu_context)(void *)control_pop();
-    return control_leave(*out != NULL ? 0 : INVALID_CONTEXT);
+    return *out != NULL ? 0 : INVALID_CONTEXT;
 }
 
 /* No mode makes it safe: it would wait for streams that are captured. */
@@ -185,17 +171,15 @@ static int synchronise_context(context *of)
     return 0;
 }
 
-ENTRY(cuCtxSynchronize, void)
+ENTRY(cuCtxSynchronize, SAFE, (void), ())
 {
-    START_SAFE(cuCtxSynchronize);
-    return control_leave(synchronise_context(control_current()));
+    return synchronise_context(control_current());
 }
 
-ENTRY(cuThreadExchangeStreamCaptureMode, int *mode)
+ENTRY(cuThreadExchangeStreamCaptureMode, ANY, (int *mode), (mode))
 {
-    START(cuThreadExchangeStreamCaptureMode);
     *mode = control_mode(*mode);
-    return control_leave(0);
+    return 0;
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -208,48 +192,47 @@ static event *event_of(tide_cu_event handle)
     return found;
 }
 
-ENTRY(cuEventCreate, tide_cu_event *out, unsigned flags)
+ENTRY(cuEventCreate, CURRENT, (tide_cu_event * out, unsigned flags), (out, flags))
 {
-    START_CURRENT(cuEventCreate);
     for (int i = 0; i < EVENTS && flags == TIDE_CU_EVENT_DISABLE_TIMING; i++) {
         if (fake.events[i].live)
             continue;
         fake.events[i] = (event){.live = true, .context = control_current()};
         *out = (tide_cu_event)(void *)&fake.events[i];
-        return control_leave(0);
+        return 0;
     }
-    return control_leave(TIDE_CU_OUT_OF_MEMORY);
+    return TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuEventDestroy, tide_cu_event handle)
+ENTRY(cuEventDestroy, CURRENT, (tide_cu_event handle), (handle))
 {
-    START_CURRENT(cuEventDestroy);
     event_of(handle)->live = false;
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuEventRecord, tide_cu_event handle, tide_cu_stream stream_handle)
+ENTRY(cuEventRecord, CURRENT, (tide_cu_event handle, tide_cu_stream stream_handle),
+      (handle, stream_handle))
 {
-    START_CURRENT(cuEventRecord);
     event *to = event_of(handle);
     lane *on = entry_stream(stream_handle);
-    if (on == NULL || to->context != on->context)
-        return control_leave(INVALID_HANDLE);
-    result = capture_implicit(on, "cuEventRecord");
+    if (to->context != on->context)
+        return INVALID_HANDLE;
+    int result = capture_implicit(on, "cuEventRecord");
     if (result == 0)
         capture_record(to, on);
-    return control_leave(result);
+    return result;
 }
 
-ENTRY(cuStreamWaitEvent, tide_cu_stream stream_handle, tide_cu_event handle, unsigned flags)
+ENTRY(cuStreamWaitEvent, CURRENT,
+      (tide_cu_stream stream_handle, tide_cu_event handle, unsigned flags),
+      (stream_handle, handle, flags))
 {
-    START_CURRENT(cuStreamWaitEvent);
     event *of = event_of(handle);
     lane *on = entry_stream(stream_handle);
-    if (on == NULL || flags != 0)
-        return control_leave(INVALID_HANDLE);
-    result = capture_implicit(on, "cuStreamWaitEvent");
-    return control_leave(result != 0 ? result : capture_wait(on, of));
+    if (flags != 0)
+        return INVALID_HANDLE;
+    int result = capture_implicit(on, "cuStreamWaitEvent");
+    return result != 0 ? result : capture_wait(on, of);
 }
 
 static int settle_event(tide_cu_event handle, const char *what, bool waits)
@@ -263,46 +246,40 @@ static int settle_event(tide_cu_event handle, const char *what, bool waits)
     return 0;
 }
 
-ENTRY(cuEventQuery, tide_cu_event handle)
+ENTRY(cuEventQuery, CURRENT, (tide_cu_event handle), (handle))
 {
-    START_CURRENT(cuEventQuery);
-    return control_leave(settle_event(handle, "cuEventQuery", false));
+    return settle_event(handle, "cuEventQuery", false);
 }
 
-ENTRY(cuEventSynchronize, tide_cu_event handle)
+ENTRY(cuEventSynchronize, CURRENT, (tide_cu_event handle), (handle))
 {
-    START_CURRENT(cuEventSynchronize);
-    return control_leave(settle_event(handle, "cuEventSynchronize", true));
+    return settle_event(handle, "cuEventSynchronize", true);
 }
 
 /* ---- streams ------------------------------------------------------------------------------ */
 
-ENTRY(cuStreamCreate, tide_cu_stream *out, unsigned flags)
+ENTRY(cuStreamCreate, CURRENT, (tide_cu_stream * out, unsigned flags), (out, flags))
 {
-    START_CURRENT(cuStreamCreate);
     enum { NON_BLOCKING = 1 };
     if (flags <= NON_BLOCKING)
         *out = (tide_cu_stream)(void *)control_new_stream(control_current(), flags == 0);
-    return control_leave(flags <= NON_BLOCKING ? 0 : TIDE_CU_INVALID_VALUE);
+    return flags <= NON_BLOCKING ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
-ENTRY(cuStreamDestroy, tide_cu_stream handle)
+ENTRY(cuStreamDestroy, CURRENT, (tide_cu_stream handle), (handle))
 {
-    START_CURRENT(cuStreamDestroy);
     if ((uintptr_t)handle <= HANDLE_PER_THREAD)
-        return control_leave(INVALID_HANDLE);
+        return INVALID_HANDLE;
     lane *gone = entry_stream(handle);
     gone->live = false;
     set_join(&gone->context->gone, &gone->tail);
-    return control_leave(0);
+    return 0;
 }
 
 /* Asked whether it is over, or waited for. */
 static int settle_stream(void *handle, const char *what, bool waits)
 {
     lane *on = entry_stream(handle);
-    if (on == NULL)
-        return INVALID_HANDLE;
     int result = capture_own(on, what);
     result = result != 0 ? result : capture_implicit(on, what);
     result = result != 0 ? result : control_unsafe(what);
@@ -313,57 +290,44 @@ static int settle_stream(void *handle, const char *what, bool waits)
     return 0;
 }
 
-ENTRY(cuStreamSynchronize, tide_cu_stream handle)
+ENTRY(cuStreamSynchronize, CURRENT, (tide_cu_stream handle), (handle))
 {
-    START_CURRENT(cuStreamSynchronize);
-    return control_leave(settle_stream(handle, "cuStreamSynchronize", true));
+    return settle_stream(handle, "cuStreamSynchronize", true);
 }
 
-ENTRY(cuStreamQuery, tide_cu_stream handle)
+ENTRY(cuStreamQuery, CURRENT, (tide_cu_stream handle), (handle))
 {
-    START_CURRENT(cuStreamQuery);
-    return control_leave(settle_stream(handle, "cuStreamQuery", false));
+    return settle_stream(handle, "cuStreamQuery", false);
 }
 
-ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
+ENTRY(cuStreamIsCapturing, CURRENT, (tide_cu_stream handle, int *state), (handle, state))
 {
-    START_CURRENT(cuStreamIsCapturing);
     const lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
     if (capture_blocks(on)) /* this question alone spoils nothing */
-        return control_leave(CAPTURE_IMPLICIT);
+        return CAPTURE_IMPLICIT;
     *state = on->capture == NULL ? 0 : on->capture->spoiled ? 2 : 1;
-    return control_leave(0);
+    return 0;
 }
 
-ENTRY(cuStreamGetId, tide_cu_stream handle, unsigned long long *number)
+ENTRY(cuStreamGetId, CURRENT, (tide_cu_stream handle, unsigned long long *number), (handle, number))
 {
-    START_CURRENT(cuStreamGetId);
     const lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
     *number = on->number;
-    result = capture_own(on, "cuStreamGetId");
-    return control_leave(result != 0 ? result : capture_implicit(on, "cuStreamGetId"));
+    int result = capture_own(on, "cuStreamGetId");
+    return result != 0 ? result : capture_implicit(on, "cuStreamGetId");
 }
 
-ENTRY(cuStreamGetCtx, tide_cu_stream handle, tide_cu_context *out)
+ENTRY(cuStreamGetCtx, CURRENT, (tide_cu_stream handle, tide_cu_context *out), (handle, out))
 {
-    START_CURRENT(cuStreamGetCtx);
     const lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
     *out = (tide_cu_context)(void *)on->context;
-    return control_leave(capture_implicit(on, "cuStreamGetCtx"));
+    return capture_implicit(on, "cuStreamGetCtx");
 }
 
 /* Fills and copies need the context of their stream. */
 int entry_queue(void *handle, const work *one)
 {
     lane *on = entry_stream(handle);
-    if (on == NULL)
-        return INVALID_HANDLE;
     if (on->context != control_current()) {
         fake_complain("%s in another context than its stream's", one->what);
         return INVALID_CONTEXT;
@@ -380,24 +344,23 @@ int entry_queue(void *handle, const work *one)
 
 /* ---- code (code.c) -------------------------------------------------------------------------- */
 
-ENTRY(cuModuleLoadDataEx, tide_cu_module *out, const void *image, unsigned count, int *options,
-      void **values)
+ENTRY(cuModuleLoadDataEx, CURRENT,
+      (tide_cu_module * out, const void *image, unsigned count, int *options, void **values),
+      (out, image, count, options, values))
 {
     (void)count, (void)options, (void)values;
-    START_CURRENT(cuModuleLoadDataEx);
-    return control_leave(code_load(image, out));
+    return code_load(image, out);
 }
 
-ENTRY(cuModuleUnload, tide_cu_module module)
+ENTRY(cuModuleUnload, SAFE, (tide_cu_module module), (module))
 {
-    START_SAFE(cuModuleUnload);
-    return control_leave(code_unload(module));
+    return code_unload(module);
 }
 
-ENTRY(cuModuleGetFunction, tide_cu_function *out, tide_cu_module module, const char *name)
+ENTRY(cuModuleGetFunction, CURRENT,
+      (tide_cu_function * out, tide_cu_module module, const char *name), (out, module, name))
 {
-    START_CURRENT(cuModuleGetFunction);
-    return control_leave(code_find(module, name, out));
+    return code_find(module, name, out);
 }
 
 static void run_kernel(const work *one)
@@ -418,14 +381,14 @@ int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_
     return entry_queue(stream, &one);
 }
 
-ENTRY(cuLaunchKernel, tide_cu_function function, unsigned x, unsigned y, unsigned z, unsigned group,
-      unsigned group_y, unsigned group_z, unsigned shared, tide_cu_stream stream, void **values,
-      void **extra)
+ENTRY(cuLaunchKernel, CURRENT,
+      (tide_cu_function function, unsigned x, unsigned y, unsigned z, unsigned group,
+       unsigned group_y, unsigned group_z, unsigned shared, tide_cu_stream stream, void **values,
+       void **extra),
+      (function, x, y, z, group, group_y, group_z, shared, stream, values, extra))
 {
-    START_CURRENT(cuLaunchKernel);
     const unsigned shape[] = {x, y, z, group, group_y, group_z, shared};
-    return control_leave(extra != NULL ? TIDE_CU_INVALID_VALUE
-                                       : code_start(function, shape, values, stream));
+    return extra != NULL ? TIDE_CU_INVALID_VALUE : code_start(function, shape, values, stream);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */

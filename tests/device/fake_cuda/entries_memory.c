@@ -5,23 +5,22 @@
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-ENTRY(cuMemPoolCreate, tide_cu_pool *out, const tide_cu_pool_properties *properties)
+ENTRY(cuMemPoolCreate, UNCAPTURED, (tide_cu_pool * out, const tide_cu_pool_properties *properties),
+      (out, properties))
 {
-    START(cuMemPoolCreate);
     if (properties->allocation != 1 || properties->location.type != 1 ||
         (unsigned)properties->location.id >= fake.devices)
-        return control_leave(TIDE_CU_INVALID_VALUE);
-    result = !fake_has(FAKE_POOLS) ? NOT_SUPPORTED : control_unsafe("cuMemPoolCreate");
-    if (result != 0)
-        return control_leave(result);
+        return TIDE_CU_INVALID_VALUE;
+    if (!fake_has(FAKE_POOLS))
+        return NOT_SUPPORTED;
     reserve *made = fake.pools;
     while (made < fake.pools + POOLS && (made->live || made->used != 0))
         made++;
     if (made == fake.pools + POOLS)
-        return control_leave(TIDE_CU_OUT_OF_MEMORY);
+        return TIDE_CU_OUT_OF_MEMORY;
     *made = (reserve){.live = true, .context = &fake.contexts[properties->location.id]};
     *out = (tide_cu_pool)(void *)made;
-    return control_leave(0);
+    return 0;
 }
 
 static reserve *pool_of(tide_cu_pool handle)
@@ -32,113 +31,98 @@ static reserve *pool_of(tide_cu_pool handle)
     return found;
 }
 
-ENTRY(cuMemPoolDestroy, tide_cu_pool pool)
+ENTRY(cuMemPoolDestroy, UNCAPTURED, (tide_cu_pool pool), (pool))
 {
-    START(cuMemPoolDestroy);
-    reserve *of = pool_of(pool);
-    result = control_unsafe("cuMemPoolDestroy");
-    if (result == 0)
-        memory_end_pool(of);
-    return control_leave(result);
+    memory_end_pool(pool_of(pool));
+    return 0;
 }
 
-ENTRY(cuMemPoolSetAttribute, tide_cu_pool pool, int attribute, void *value)
+ENTRY(cuMemPoolSetAttribute, UNCAPTURED, (tide_cu_pool pool, int attribute, void *value),
+      (pool, attribute, value))
 {
-    START(cuMemPoolSetAttribute);
     bool right = pool_of(pool)->live && attribute == 4 && *(uint64_t *)value == UINT64_MAX;
-    result = control_unsafe("cuMemPoolSetAttribute");
-    if (result != 0)
-        return control_leave(result);
-    return control_leave(right ? 0 : TIDE_CU_INVALID_VALUE);
+    return right ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
-ENTRY(cuMemPoolGetAttribute, tide_cu_pool pool, int attribute, void *value)
+ENTRY(cuMemPoolGetAttribute, UNCAPTURED, (tide_cu_pool pool, int attribute, void *value),
+      (pool, attribute, value))
 {
-    START(cuMemPoolGetAttribute);
     const reserve *of = pool_of(pool);
     const uint64_t values[] = {of->reserved, of->reserved_peak, of->used, of->used_peak};
     if (attribute < TIDE_CU_POOL_RESERVED || attribute > TIDE_CU_POOL_USED_PEAK)
-        return control_leave(TIDE_CU_INVALID_VALUE);
+        return TIDE_CU_INVALID_VALUE;
     *(uint64_t *)value = values[attribute - TIDE_CU_POOL_RESERVED];
-    return control_leave(control_unsafe("cuMemPoolGetAttribute"));
+    return 0;
 }
 
 /* What is in use, and what work may still use, stays. */
-ENTRY(cuMemPoolTrimTo, tide_cu_pool pool, size_t keep)
+ENTRY(cuMemPoolTrimTo, UNCAPTURED, (tide_cu_pool pool, size_t keep), (pool, keep))
 {
-    START(cuMemPoolTrimTo);
-    reserve *of = pool_of(pool);
-    result = control_unsafe("cuMemPoolTrimTo");
-    if (result == 0)
-        memory_trim(of, keep);
-    return control_leave(result);
+    memory_trim(pool_of(pool), keep);
+    return 0;
 }
 
-ENTRY(cuMemAlloc, tide_cu_address *out, size_t bytes)
+ENTRY(cuMemAlloc, SAFE, (tide_cu_address * out, size_t bytes), (out, bytes))
 {
-    START_SAFE(cuMemAlloc);
     *out = memory_take_plain(bytes);
-    return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
+    return *out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
+ENTRY(cuMemAllocManaged, SAFE, (tide_cu_address * out, size_t bytes, unsigned flags),
+      (out, bytes, flags))
 {
-    START_CURRENT(cuMemAllocManaged);
     if (bytes == 0 || flags != TIDE_CU_ATTACH_GLOBAL)
-        return control_leave(TIDE_CU_INVALID_VALUE);
-    result = !fake_has(FAKE_MANAGED) ? NOT_SUPPORTED : control_unsafe("cuMemAllocManaged");
-    if (result != 0)
-        return control_leave(result);
+        return TIDE_CU_INVALID_VALUE;
+    if (!fake_has(FAKE_MANAGED))
+        return NOT_SUPPORTED;
     *out = memory_take_managed(bytes);
-    return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
+    return *out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
 }
 
 /* Nothing orders it: what uses the memory must be over, and the host have seen that. */
-ENTRY(cuMemFree, tide_cu_address address)
+ENTRY(cuMemFree, SAFE, (tide_cu_address address), (address))
 {
-    START_SAFE(cuMemFree);
     if (memory_give_plain(address))
-        return control_leave(0);
+        return 0;
     fake_complain("cuMemFree of %#llx, which is not allocated", address);
-    return control_leave(TIDE_CU_INVALID_VALUE);
+    return TIDE_CU_INVALID_VALUE;
 }
 
 /* ---- memory by the page (pages.c) ----------------------------------------------------------- */
 
-#define PAGES(name, parameters, result_of)                                       \
-    tide_cu_result fake_##name parameters                                        \
-    {                                                                            \
-        START(name);                                                             \
-        return control_leave(!fake_has(FAKE_PAGES) ? NOT_SUPPORTED : result_of); \
+#define PAGES(name, parameters, arguments, result_of)            \
+    ENTRY(name, ANY, parameters, arguments)                      \
+    {                                                            \
+        return fake_has(FAKE_PAGES) ? result_of : NOT_SUPPORTED; \
     }
-PAGES(cuMemGetAllocationGranularity,
-      (size_t * out, const tide_cu_page_properties *properties, int option),
-      option == 0 ? pages_granularity(out, properties) : TIDE_CU_INVALID_VALUE)
+PAGES(cuMemGetAllocationGranularity, (size_t * out, const tide_cu_page_properties *of, int option),
+      (out, of, option), option == 0 ? pages_granularity(out, of) : TIDE_CU_INVALID_VALUE)
 PAGES(cuMemAddressReserve,
       (tide_cu_address * out, size_t bytes, size_t align, tide_cu_address hint,
        unsigned long long flags),
+      (out, bytes, align, hint, flags),
       hint == 0 ? pages_reserve(out, bytes, align, flags) : TIDE_CU_INVALID_VALUE)
-PAGES(cuMemAddressFree, (tide_cu_address at, size_t bytes), pages_unreserve(at, bytes))
+PAGES(cuMemAddressFree, (tide_cu_address at, size_t bytes), (at, bytes), pages_unreserve(at, bytes))
 PAGES(cuMemCreate,
-      (unsigned long long *out, size_t bytes, const tide_cu_page_properties *properties,
+      (unsigned long long *out, size_t bytes, const tide_cu_page_properties *of,
        unsigned long long flags),
-      pages_create(out, bytes, properties, flags))
-PAGES(cuMemRelease, (unsigned long long handle), pages_release(handle))
+      (out, bytes, of, flags), pages_create(out, bytes, of, flags))
+PAGES(cuMemRelease, (unsigned long long handle), (handle), pages_release(handle))
 PAGES(cuMemMap,
-      (tide_cu_address at, size_t bytes, size_t offset, unsigned long long handle,
+      (tide_cu_address at, size_t bytes, size_t offset, unsigned long long of,
        unsigned long long flags),
-      pages_map(at, bytes, offset, handle, flags))
-PAGES(cuMemUnmap, (tide_cu_address at, size_t bytes), pages_unmap(at, bytes))
-PAGES(cuMemSetAccess,
-      (tide_cu_address at, size_t bytes, const tide_cu_access *access, size_t count),
-      pages_set_access(at, bytes, access, count))
+      (at, bytes, offset, of, flags), pages_map(at, bytes, offset, of, flags))
+PAGES(cuMemUnmap, (tide_cu_address at, size_t bytes), (at, bytes), pages_unmap(at, bytes))
+PAGES(cuMemSetAccess, (tide_cu_address at, size_t bytes, const tide_cu_access *to, size_t count),
+      (at, bytes, to, count), pages_set_access(at, bytes, to, count))
 
 /* Memory that the driver does not know has no type, and nothing else. */
 enum { NO_DEVICE = -2 }; /* CUDA's CU_DEVICE_INVALID */
 
-ENTRY(cuPointerGetAttributes, unsigned count, int *asked, void **values, tide_cu_address address)
+ENTRY(cuPointerGetAttributes, CURRENT,
+      (unsigned count, int *asked, void **values, tide_cu_address address),
+      (count, asked, values, address))
 {
-    START_CURRENT(cuPointerGetAttributes);
     const block *one = arena_at(address);
     const context *owner = memory_owner(address);
     for (unsigned i = 0; i < count; i++) {
@@ -153,9 +137,9 @@ ENTRY(cuPointerGetAttributes, unsigned count, int *asked, void **values, tide_cu
         else if (asked[i] == TIDE_CU_POINTER_RANGE_BYTES)
             *(size_t *)values[i] = one != NULL ? one->used : 0;
         else
-            return control_leave(TIDE_CU_INVALID_VALUE);
+            return TIDE_CU_INVALID_VALUE;
     }
-    return control_leave(0);
+    return 0;
 }
 
 /* On a captured stream it is a node of the graph; elsewhere a call that a capture may forbid. */
@@ -165,55 +149,47 @@ static int may_allocate(const lane *on, const char *what)
     return result != 0 || on->capture != NULL ? result : control_unsafe(what);
 }
 
-ENTRY(cuMemAllocFromPoolAsync, tide_cu_address *out, size_t bytes, tide_cu_pool pool,
-      tide_cu_stream handle)
+ENTRY(cuMemAllocFromPoolAsync, CURRENT,
+      (tide_cu_address * out, size_t bytes, tide_cu_pool pool, tide_cu_stream handle),
+      (out, bytes, pool, handle))
 {
-    START_CURRENT(cuMemAllocFromPoolAsync);
     lane *on = entry_stream(handle);
-    if (on == NULL || on->context != pool_of(pool)->context)
-        return control_leave(INVALID_HANDLE);
-    result = may_allocate(on, "cuMemAllocFromPoolAsync");
+    if (on->context != pool_of(pool)->context)
+        return INVALID_HANDLE;
+    int result = may_allocate(on, "cuMemAllocFromPoolAsync");
     if (result != 0)
-        return control_leave(result);
+        return result;
     *out = memory_take(bytes, on, pool_of(pool));
-    return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
+    return *out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuMemFreeAsync, tide_cu_address address, tide_cu_stream handle)
+ENTRY(cuMemFreeAsync, CURRENT, (tide_cu_address address, tide_cu_stream handle), (address, handle))
 {
-    START_CURRENT(cuMemFreeAsync);
     lane *on = entry_stream(handle);
-    if (on == NULL)
-        return control_leave(INVALID_HANDLE);
-    result = may_allocate(on, "cuMemFreeAsync");
+    int result = may_allocate(on, "cuMemFreeAsync");
     if (result == 0 && on->capture != NULL) /* what the graph has not allocated it cannot free */
         result = TIDE_CU_INVALID_VALUE;
     if (result != 0)
-        return control_leave(result);
+        return result;
     if (memory_give(address, on))
-        return control_leave(0);
+        return 0;
     fake_complain("cuMemFreeAsync of %#llx, which is not allocated", address);
-    return control_leave(TIDE_CU_INVALID_VALUE);
+    return TIDE_CU_INVALID_VALUE;
 }
 
-ENTRY(cuMemHostAlloc, void **out, size_t bytes, unsigned flags)
+ENTRY(cuMemHostAlloc, SAFE, (void **out, size_t bytes, unsigned flags), (out, bytes, flags))
 {
-    START_CURRENT(cuMemHostAlloc);
     (void)flags;
-    result = control_unsafe("cuMemHostAlloc");
-    if (result != 0)
-        return control_leave(result);
     *out = bytes <= fake.limit ? memory_pinned(bytes) : NULL;
-    return control_leave(*out != NULL ? 0 : TIDE_CU_OUT_OF_MEMORY);
+    return *out != NULL ? 0 : TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuMemFreeHost, void *data)
+ENTRY(cuMemFreeHost, SAFE, (void *data), (data))
 {
-    START_SAFE(cuMemFreeHost);
     if (memory_unpin(data))
-        return control_leave(0);
+        return 0;
     fake_complain("cuMemFreeHost of %p, which is not pinned", data);
-    return control_leave(TIDE_CU_INVALID_VALUE);
+    return TIDE_CU_INVALID_VALUE;
 }
 
 /* The range of a strided fill is that of its elements, gaps included: nobody else uses those then.
@@ -239,18 +215,19 @@ static int fill(uint64_t to, uint64_t pitch, unsigned unit, unsigned value, uint
     return entry_queue(stream, &one);
 }
 
-#define FILL(bits, type)                                                                        \
-    ENTRY(cuMemsetD##bits##Async, tide_cu_address to, type value, size_t count,                 \
-          tide_cu_stream stream)                                                                \
-    {                                                                                           \
-        START_CURRENT(cuMemsetD##bits##Async);                                                  \
-        return control_leave(fill(to, 0, bits / 8, value, count, 1, stream));                   \
-    }                                                                                           \
-    ENTRY(cuMemsetD2D##bits##Async, tide_cu_address to, size_t pitch, type value, size_t width, \
-          size_t height, tide_cu_stream stream)                                                 \
-    {                                                                                           \
-        START_CURRENT(cuMemsetD2D##bits##Async);                                                \
-        return control_leave(fill(to, pitch, bits / 8, value, width, height, stream));          \
+#define FILL(bits, type)                                                              \
+    ENTRY(cuMemsetD##bits##Async, CURRENT,                                            \
+          (tide_cu_address to, type value, size_t count, tide_cu_stream stream),      \
+          (to, value, count, stream))                                                 \
+    {                                                                                 \
+        return fill(to, 0, bits / 8, value, count, 1, stream);                        \
+    }                                                                                 \
+    ENTRY(cuMemsetD2D##bits##Async, CURRENT,                                          \
+          (tide_cu_address to, size_t pitch, type value, size_t width, size_t height, \
+           tide_cu_stream stream),                                                    \
+          (to, pitch, value, width, height, stream))                                  \
+    {                                                                                 \
+        return fill(to, pitch, bits / 8, value, width, height, stream);               \
     }
 FILL(8, unsigned char)
 FILL(16, unsigned short)
@@ -271,34 +248,36 @@ static int copy(tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_
     return entry_queue(stream, &one);
 }
 
-ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream)
+ENTRY(cuMemcpyAsync, CURRENT,
+      (tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream),
+      (to, from, bytes, stream))
 {
-    START_CURRENT(cuMemcpyAsync);
-    return control_leave(copy(to, from, bytes, stream, false));
+    return copy(to, from, bytes, stream, false);
 }
 
 /* Each side lies where the caller says. */
-ENTRY(cuMemcpyPeerAsync, tide_cu_address to, tide_cu_context to_context, tide_cu_address from,
-      tide_cu_context from_context, size_t bytes, tide_cu_stream stream)
+ENTRY(cuMemcpyPeerAsync, CURRENT,
+      (tide_cu_address to, tide_cu_context to_context, tide_cu_address from,
+       tide_cu_context from_context, size_t bytes, tide_cu_stream stream),
+      (to, to_context, from, from_context, bytes, stream))
 {
-    START_CURRENT(cuMemcpyPeerAsync);
     if (memory_owner(to) != (context *)(void *)to_context ||
         memory_owner(from) != (context *)(void *)from_context)
-        return control_leave(TIDE_CU_INVALID_VALUE);
-    return control_leave(copy(to, from, bytes, stream, true));
+        return TIDE_CU_INVALID_VALUE;
+    return copy(to, from, bytes, stream, true);
 }
 
-ENTRY(cuMemPoolSetAccess, tide_cu_pool pool, const tide_cu_access *access, size_t count)
+ENTRY(cuMemPoolSetAccess, ANY, (tide_cu_pool pool, const tide_cu_access *access, size_t count),
+      (pool, access, count))
 {
-    START(cuMemPoolSetAccess);
     reserve *of = pool_of(pool);
     if (!fake_has(FAKE_PEERS))
-        return control_leave(INVALID_DEVICE);
+        return INVALID_DEVICE;
     for (size_t i = 0; i < count; i++) {
         if (access[i].location.type != TIDE_CU_LOCATION_DEVICE ||
             (unsigned)access[i].location.id >= fake.devices)
-            return control_leave(TIDE_CU_INVALID_VALUE);
+            return TIDE_CU_INVALID_VALUE;
         of->reached[access[i].location.id] = access[i].flags == TIDE_CU_ACCESS_READ_WRITE;
     }
-    return control_leave(0);
+    return 0;
 }

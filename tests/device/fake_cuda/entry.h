@@ -10,19 +10,19 @@
 TIDE_CU_ENTRIES(X)
 #undef X
 
-#define ENTRY(name, ...) tide_cu_result fake_##name(__VA_ARGS__)
-#define START(name)                           \
-    int result = control_enter(ENTRY_##name); \
-    if (result != 0)                          \
-    return control_leave(result)
-#define START_CURRENT(name)                           \
-    int result = control_enter_current(ENTRY_##name); \
-    if (result != 0)                                  \
-    return control_leave(result)
-#define START_SAFE(name) /* what a capture may forbid */   \
-    int result = control_enter_current(ENTRY_##name);      \
-    result = result != 0 ? result : control_unsafe(#name); \
-    if (result != 0)                                       \
-    return control_leave(result)
+/* ENTRY(name, ANY, (parameters), (their names)) { … the driver's result }. CURRENT: it needs a context that works;
+ * UNCAPTURED: a capture may forbid it; SAFE: both. */
+#define ANY        control_enter
+#define CURRENT    control_enter_current
+#define UNCAPTURED control_enter_uncaptured
+#define SAFE       control_enter_safe
+#define ENTRY(name, enter, parameters, arguments)                             \
+    static int name##_inside parameters;                                      \
+    tide_cu_result fake_##name parameters                                     \
+    {                                                                         \
+        int result = enter(ENTRY_##name);                                     \
+        return control_leave(result != 0 ? result : name##_inside arguments); \
+    }                                                                         \
+    static int name##_inside parameters
 
 #endif

@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A CUDA driver on host memory, for tests: devices, contexts, streams, events, captured graphs and
- * stream-ordered memory. What it is for:
- *
- *  - Work is delayed, and what no stream and no event orders runs in random order: as late and as
- *    mixed as the driver's rules allow. The same seed gives the same run.
- *  - The hazard check reports any two overlapping uses of memory, one of them a write, that are
- *    not ordered; also use of memory that is not allocated. It goes by the order there is, not by
- *    how a run went.
- *  - Device memory cannot be touched by the host: a program that does stops at once.
- *  - Any entry point can be made to fail at its Nth call, once or for ever; calls are counted.
- *  - Stream handles are used again at once; numbers are not.
- *  - What a capture forbids is noticed; so are calls after the driver was torn down at exit.
- *
- * Order is kept as sets: each piece of work has the set of all that is before it (model.c). */
+/* A CUDA driver on host memory, for tests: devices, contexts, streams, events, captured graphs and stream-ordered
+ * memory. What it is for, and how work and its order are kept: ../README.md. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 

@@ -156,8 +156,10 @@ enum { /* results that the library has no name for */
        CAPTURE_WRONG_THREAD = 908
 };
 
-int control_enter(int entry);         /* 0, or the result to fail with; locked until leave */
-int control_enter_current(int entry); /* the same, for what needs a context that works */
+int control_enter(int entry);            /* 0, or the result to fail with; locked until leave */
+int control_enter_current(int entry);    /* the same, for what needs a context that works */
+int control_enter_uncaptured(int entry); /* for what a capture may forbid */
+int control_enter_safe(int entry);       /* for what needs both */
 int control_leave(int result);
 int control_unsafe(const char *what); /* spoils the captures that forbid it: 0, or a result */
 const void *control_thread(void);     /* names the calling thread */
@@ -186,7 +188,7 @@ int capture_finish(lane *on, capture *of);            /* the driver's result */
 extern capture capture_over;
 
 /* entries.c */
-lane *entry_stream(void *handle); /* faults for one that is gone; NULL: no context is current */
+lane *entry_stream(void *handle); /* in the current context; faults for one that is gone */
 int entry_queue(void *stream, const work *one);
 int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_t bytes,
                  const fake_range *ranges, unsigned count);

@@ -18,20 +18,22 @@ int fake_current_device(void)
     return control_current() != NULL ? (int)control_current()->device : -1;
 }
 
-void *fake_stream_create(unsigned device)
+static void *create_stream(unsigned device, bool blocking)
 {
     fake_lock();
-    lane *made = control_new_stream(&fake.contexts[device], false);
+    lane *made = control_new_stream(&fake.contexts[device], blocking);
     fake_unlock();
     return made;
 }
 
+void *fake_stream_create(unsigned device)
+{
+    return create_stream(device, false);
+}
+
 void *fake_stream_create_blocking(unsigned device)
 {
-    fake_lock();
-    lane *made = control_new_stream(&fake.contexts[device], true);
-    fake_unlock();
-    return made;
+    return create_stream(device, true);
 }
 
 /* Its work goes on. */

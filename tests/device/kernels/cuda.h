@@ -45,23 +45,16 @@ FAKE_UNTOLD inline void fake_use(void *at, size_t bytes, int writes)
         fake_cells_now.used(address, bytes, writes);
 }
 
-#define FAKE_TOLD(n)                                     \
-    FAKE_UNTOLD void __tsan_read##n(void *at)            \
-    {                                                    \
-        fake_use(at, n, 0);                              \
-    }                                                    \
-    FAKE_UNTOLD void __tsan_write##n(void *at)           \
-    {                                                    \
-        fake_use(at, n, 1);                              \
-    }                                                    \
-    FAKE_UNTOLD void __tsan_unaligned_read##n(void *at)  \
-    {                                                    \
-        fake_use(at, n, 0);                              \
-    }                                                    \
-    FAKE_UNTOLD void __tsan_unaligned_write##n(void *at) \
-    {                                                    \
-        fake_use(at, n, 1);                              \
+#define FAKE_TELLS(call, n, writes)          \
+    FAKE_UNTOLD void __tsan_##call(void *at) \
+    {                                        \
+        fake_use(at, n, writes);             \
     }
+#define FAKE_TOLD(n)                    \
+    FAKE_TELLS(read##n, n, 0)           \
+    FAKE_TELLS(write##n, n, 1)          \
+    FAKE_TELLS(unaligned_read##n, n, 0) \
+    FAKE_TELLS(unaligned_write##n, n, 1)
 FAKE_TOLD(1)
 FAKE_TOLD(2)
 FAKE_TOLD(4)
