@@ -4,22 +4,6 @@
 
 #include "../cuda/beside.h"
 
-static tide_cu_result beside_cuStreamBeginCapture(tide_cu_stream stream, int mode)
-{
-    if (mode < BESIDE_CAPTURE_GLOBAL || mode > TIDE_CU_CAPTURE_RELAXED)
-        return TIDE_CU_INVALID_VALUE;
-    fake_capture_begin_mode(stream, mode);
-    return TIDE_CU_SUCCESS;
-}
-
-static tide_cu_result beside_cuStreamEndCapture(tide_cu_stream stream, beside_graph *out)
-{
-    void *graph = NULL;
-    int result = fake_capture_end(stream, &graph);
-    *out = graph;
-    return result;
-}
-
 /* A graph is what is launched. */
 static tide_cu_result beside_cuGraphInstantiateWithFlags(beside_exec *out, beside_graph graph,
                                                          unsigned long long flags)
@@ -28,22 +12,15 @@ static tide_cu_result beside_cuGraphInstantiateWithFlags(beside_exec *out, besid
     return flags == 0 ? TIDE_CU_SUCCESS : TIDE_CU_INVALID_VALUE;
 }
 
-static tide_cu_result beside_cuGraphLaunch(beside_exec graph, tide_cu_stream stream)
-{
-    fake_graph_launch(graph, stream);
-    return TIDE_CU_SUCCESS;
-}
-
 static tide_cu_result beside_cuGraphExecDestroy(beside_exec graph)
 {
     return graph != NULL ? TIDE_CU_SUCCESS : TIDE_CU_INVALID_VALUE;
 }
 
-static tide_cu_result beside_cuGraphDestroy(beside_graph graph)
-{
-    fake_graph_destroy(graph);
-    return TIDE_CU_SUCCESS;
-}
+#define beside_cuStreamBeginCapture fake_capture_begin_mode
+#define beside_cuStreamEndCapture   fake_capture_end
+#define beside_cuGraphLaunch        fake_graph_launch
+#define beside_cuGraphDestroy       fake_graph_destroy
 
 static tide_cu_result beside_cuCtxSetCurrent(tide_cu_context wanted)
 {

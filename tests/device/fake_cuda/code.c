@@ -8,7 +8,7 @@
 
 #include "host_code.h"
 
-enum { NO_BINARY = 209, INVALID_IMAGE = 200, NAMES = 64, RUNS_MAX = 64, NAME_BYTES = 64 };
+enum { NO_BINARY = 209, INVALID_IMAGE = 200, NAMES = 64, NAME_BYTES = 64 };
 
 /* Counted by its handle and by each launch: work may still be queued when it is unloaded. */
 typedef struct module {
@@ -41,8 +41,7 @@ static struct {
     unsigned runs[NAMES];
 } code;
 
-static function
-    *functions; /* never given back: handles outlive modules in programs that are wrong */
+static function *functions; /* go with their module */
 
 /* ---- what a test asks ----------------------------------------------------------------------- */
 
@@ -129,15 +128,13 @@ int code_unload(tide_cu_module handle)
     module *of = (module *)(void *)handle;
     if (of == NULL)
         return INVALID_HANDLE;
-    for (function **at = &functions; *at != NULL;) {
-        function *one = *at;
-        if (one->of != of) {
+    for (function **at = &functions, *one; (one = *at) != NULL;)
+        if (one->of == of) {
+            *at = one->next;
+            free(one);
+        } else {
             at = &one->next;
-            continue;
         }
-        *at = one->next;
-        free(one);
-    }
     leave_module(of);
     return 0;
 }
@@ -202,21 +199,13 @@ static bool next_run(const uint8_t *bits, size_t bytes, size_t *from, size_t *en
     return *from < bytes;
 }
 
-/* More than so many pieces are told as one, from the first to the last. */
 static void tell_uses(const work *one, const extent *of, const uint8_t *bits, bool writes)
 {
-    fake_range all[RUNS_MAX];
-    size_t from, end = 0, count = 0;
+    size_t from, end = 0;
     while (bits != NULL && next_run(bits, of->bytes, &from, &end)) {
         char *start = (char *)(uintptr_t)of->address;
-        if (count == RUNS_MAX) {
-            all[0].bytes = (size_t)(start + end - (char *)all[0].data);
-            count = 1;
-        }
-        all[count++] = (fake_range){start + from, end - from, writes};
+        model_used(one, &(fake_range){start + from, end - from, writes});
     }
-    for (size_t i = 0; i < count; i++)
-        model_used(one, &all[i]);
 }
 
 static void tell_all(const work *one)

@@ -114,9 +114,10 @@ void fake_synchronise_all(void);
 
 enum { FAKE_GLOBAL, FAKE_THREAD, FAKE_RELAXED }; /* modes of captures, as the driver's */
 void fake_capture_begin(void *stream);           /* FAKE_GLOBAL */
-void fake_capture_begin_mode(void *stream, int mode);
-int fake_capture_end(void *stream, void **graph); /* the driver's result */
-void fake_graph_launch(void *graph, void *stream);
-void fake_graph_destroy(void *graph);
+/* All with the driver's result; none but the second fails. */
+int fake_capture_begin_mode(void *stream, int mode);
+int fake_capture_end(void *stream, void **graph);
+int fake_graph_launch(void *graph, void *stream);
+int fake_graph_destroy(void *graph);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs kernels for this processor. Threads run one after another; lanes of a warp that ask for each other
- * (shuffles) run side by side, each on a stack of its own, and wait for those that they name. A mask that is
- * right holds for any lanes that happen to be together, so one time in four only some of them are. */
+ * (shuffles) run side by side, each on a stack of its own, and wait for those that they name. */
 #include "host_code.h"
 
 #include "arena.h"
@@ -66,15 +65,10 @@ static void complain(const char *what, uintptr_t address, size_t bytes)
 
 static extent *extent_of(uintptr_t address, size_t bytes)
 {
-    static size_t last;
-    for (size_t i = 0; i < running->extent_count; i++) {
-        extent *one = &running->extents[(last + i) % running->extent_count];
-        if (address < one->address || address + bytes > one->address + one->bytes)
-            continue;
-        last = (last + i) % running->extent_count;
-        return one;
-    }
-    return NULL;
+    extent *one = running->extents, *end = one + running->extent_count;
+    while (one < end && (address < one->address || address + bytes > one->address + one->bytes))
+        one++;
+    return one < end ? one : NULL;
 }
 
 static void note_use(uintptr_t address, size_t bytes, int writes)
@@ -156,20 +150,17 @@ static void resume(unsigned mask)
     }
 }
 
-/* Lanes whose shuffle is complete; else those that ask who is there, or some of them. */
+/* Lanes whose shuffle is complete; else those that ask who is there. */
 static unsigned choose(void)
 {
-    unsigned at_shuffle = lanes_in(AT_SHUFFLE), at_mask = lanes_in(AT_MASK), some = at_mask;
+    unsigned at_shuffle = lanes_in(AT_SHUFFLE), at_mask = lanes_in(AT_MASK);
     for (unsigned i = 0; i < LANES; i++)
         if (warp.states[i] == AT_SHUFFLE && (warp.masks[i] & ~at_shuffle) == 0)
             return warp.masks[i];
-    if (fake_random() % 4 == 0)
-        some &= fake_random();
-    some = some != 0 ? some : at_mask;
     for (unsigned i = 0; i < LANES; i++)
-        if ((some >> i & 1) != 0)
-            warp.masks[i] = some;
-    return some;
+        if ((at_mask >> i & 1) != 0)
+            warp.masks[i] = at_mask;
+    return at_mask;
 }
 
 static void run_warp(unsigned first, unsigned count)

@@ -153,12 +153,13 @@ static void begin_on(lane *on, void *mode)
 
 void fake_capture_begin(void *stream)
 {
-    fake_capture_begin_mode(stream, FAKE_GLOBAL);
+    (void)fake_capture_begin_mode(stream, FAKE_GLOBAL);
 }
 
-void fake_capture_begin_mode(void *stream, int mode)
+int fake_capture_begin_mode(void *stream, int mode)
 {
     with_context(stream, begin_on, &mode);
+    return 0;
 }
 
 static void drop_graph(capture *of)
@@ -186,14 +187,16 @@ static void replay_on(lane *on, void *graph)
     model_replay(graph, on);
 }
 
-void fake_graph_launch(void *graph, void *stream)
+int fake_graph_launch(void *graph, void *stream)
 {
     with_context(stream, replay_on, graph);
+    return 0;
 }
 
-void fake_graph_destroy(void *graph)
+int fake_graph_destroy(void *graph)
 {
     fake_lock();
     drop_graph(graph);
     fake_unlock();
+    return 0;
 }
