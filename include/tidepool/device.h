@@ -198,12 +198,6 @@ TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size
 TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
                                     size_t bytes);
 
-/* Lets kernels of `device` use all memory that pools and buffers of `other` have and will have, but
- * that of the kind TIDE_BUFFER_IPC, or forbids it again. One direction; the program orders their
- * work. TIDE_ERROR_DEVICE with a message where the driver allows no such access,
- * TIDE_ERROR_ARGUMENT where the two are not both CUDA devices. Any thread. */
-TIDE_API tide_status tide_device_reach(tide_device *device, tide_device *other, bool allow);
-
 /* A part of a frame: one array, for the calls below. */
 typedef struct tide_part {
     void *data; /* device memory          */

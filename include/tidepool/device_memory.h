@@ -72,8 +72,11 @@ typedef struct tide_device_memory {
     TIDE_GROWTH;
 } tide_device_memory;
 
-/* The pool's handle is valid until the device is closed, and is not to be destroyed. For the host
- * and for OpenCL only the first numbers are there; the host's are the process's (tide_limit_stats). */
+/* The pool's handle is valid until the device is closed, and is not to be destroyed. Kernels of another
+ * GPU may use the pool's memory, what is mapped by the page and buffers of the kinds TIDE_BUFFER_IPC and
+ * TIDE_BUFFER_MANAGED apart, once the program has called cuMemPoolSetAccess(driver_pool, &access, 1) with
+ * a CUmemAccessDesc that names that GPU. For the host and for OpenCL only the first numbers are there; the
+ * host's are the process's (tide_limit_stats). */
 TIDE_API tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *out);
 
 /* Gives what the driver keeps beyond `keep_bytes`, and nobody uses, back to the system; waits for

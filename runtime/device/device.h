@@ -68,10 +68,6 @@ typedef struct tide_device_methods {
     tide_status (*copy_between)(tide_device *device, void *stream, void *to, tide_device *other,
                                 void *other_stream, const void *from, size_t bytes);
 
-    /* From now on kernels of the device may use the other's memory, or not any more. NULL:
-     * never. */
-    tide_status (*reach)(tide_device *device, tide_device *other, bool allow);
-
     /* Work queued on `after` from now on waits for the work that is queued on `before` now. Costs
      * one event. */
     tide_status (*order)(tide_device *device, void *before, void *after);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two pools, on one device or on two: copies from one to the other; and access of a device's
- * kernels to another's memory. */
+/* Two pools, on one device or on two: copies from one to the other. */
 #include <tidepool/device.h>
 
 #include "runtime/base/assert.h"
@@ -8,8 +7,6 @@
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 #include "runtime/transfer/copy.h"
-
-/* ---- copies --------------------------------------------------------------------------------- */
 
 static tide_status between_admit(tide_pool *pool, const void *data, size_t bytes, const char *call)
 {
@@ -70,33 +67,4 @@ tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const v
     tide_status status = between_copy(pool, to, source, from, bytes);
     status = tide_streams_finish(pool, status, call);
     return tide_streams_finish(source, status, call);
-}
-
-/* ---- access --------------------------------------------------------------------------------- */
-
-/* Both are held meanwhile. */
-static tide_status between_reach(tide_device *device, tide_device *other, bool allow,
-                                 const char *call)
-{
-    if (device == other)
-        return TIDE_OK;
-    if (device->methods != other->methods || device->methods->reach == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s never reaches the memory of %s",
-                         device->name, other->name);
-    return device->methods->reach(device, other, allow);
-}
-
-tide_status tide_device_reach(tide_device *device, tide_device *other, bool allow)
-{
-    const char *call = "tide_device_reach";
-    if (device == NULL || other == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a device is NULL");
-    TIDE_FORWARD(tide_device_hold(device, call));
-    tide_status status = tide_device_hold(other, call);
-    if (status == TIDE_OK) {
-        status = between_reach(device, other, allow, call);
-        tide_device_drop(other);
-    }
-    tide_device_drop(device);
-    return status;
 }

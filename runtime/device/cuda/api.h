@@ -107,7 +107,6 @@ enum { /* values */
        TIDE_CU_MEMORY_DEVICE = 2,
        TIDE_CU_ALLOCATION_PINNED = 1,
        TIDE_CU_LOCATION_DEVICE = 1,
-       TIDE_CU_ACCESS_NONE = 0,
        TIDE_CU_ACCESS_READ_WRITE = 3,
        TIDE_CU_HOST_PORTABLE = 1,
        TIDE_CU_ATTACH_GLOBAL = 1, /* managed memory: for all streams of all devices */
@@ -141,8 +140,6 @@ enum { /* values */
     TIDE_CU(cuMemPoolCreate, 11020, (tide_cu_pool *, const tide_cu_pool_properties *))            \
     TIDE_CU(cuMemPoolDestroy, 11020, (tide_cu_pool))                                              \
     TIDE_CU(cuMemPoolSetAttribute, 11020, (tide_cu_pool, int, void *))                            \
-    TIDE_CU(cuMemPoolSetAccess, 11020, (tide_cu_pool, const tide_cu_access *, size_t))            \
-    TIDE_CU(cuDeviceCanAccessPeer, 4000, (int *, tide_cu_device, tide_cu_device))                 \
     TIDE_CU(cuMemcpyPeerAsync, 4000,                                                              \
             (tide_cu_address, tide_cu_context, tide_cu_address, tide_cu_context, size_t,          \
              tide_cu_stream))                                                                     \

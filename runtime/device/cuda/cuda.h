@@ -107,7 +107,6 @@ tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes);
 /* runtime/device/cuda/peer.c */
 tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, tide_device *other,
                                    void *other_stream, const void *from, size_t bytes);
-tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow);
 
 /* runtime/device/cuda/streams.c */
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two CUDA devices: copies between their memories, and access of one to the other's. */
+/* Two CUDA devices: copies between their memories. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/cuda.h"
@@ -40,37 +40,4 @@ tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, 
     TIDE_FORWARD(peer_copy(device, stream, to, other, from, bytes));
     return tide_device_drain_failed(device, stream,
                                     peer_follow(device, stream, other, other_stream));
-}
-
-/* The context of the other device is current. `can`: is there a way between the two? */
-static tide_cu_result peer_set_access(tide_device *device, tide_device *other, bool allow, int *can)
-{
-    const tide_cuda *by = tide_cuda_of(device), *of = tide_cuda_of(other);
-    const tide_cu_access access = {.location = {TIDE_CU_LOCATION_DEVICE, by->ordinal},
-                                   .flags =
-                                       allow ? TIDE_CU_ACCESS_READ_WRITE : TIDE_CU_ACCESS_NONE};
-    tide_cu_result result = tide_cu.cuDeviceCanAccessPeer(can, by->ordinal, of->ordinal);
-    if (result == TIDE_CU_SUCCESS && *can != 0)
-        result = tide_cu.cuMemPoolSetAccess(of->pool, &access, 1);
-    return result;
-}
-
-tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
-{
-    int can = 0;
-    tide_cuda_entered entered;
-    if (tide_cuda_of(other)->pool == NULL || tide_cuda_of(other)->pages != NULL)
-        return tide_fail(TIDE_ERROR_DEVICE, other->name,
-                         "its memory is not all of a memory pool, and cannot be opened to others");
-    TIDE_FORWARD(tide_cuda_enter(other, &entered));
-    tide_cu_result result = peer_set_access(device, other, allow, &can);
-    tide_cuda_leave(entered);
-    if (result != TIDE_CU_SUCCESS)
-        return tide_cuda_fail(other, "cuMemPoolSetAccess", result); /* whose context it was */
-    return can != 0
-               ? TIDE_OK
-               : tide_fail(TIDE_ERROR_DEVICE, device->name,
-                           "device %s cannot reach the memory of %s: the driver allows no peer "
-                           "access between them",
-                           device->name, other->name);
 }

@@ -86,7 +86,6 @@ SAME(offsetof(tide_cu_page_properties, direct),
 SAME(offsetof(tide_cu_page_properties, usage), offsetof(CUmemAllocationProp, allocFlags.usage));
 SAME(sizeof(tide_cu_access), sizeof(CUmemAccessDesc));
 SAME(offsetof(tide_cu_access, flags), offsetof(CUmemAccessDesc, flags));
-SAME(TIDE_CU_ACCESS_NONE, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 SAME(TIDE_CU_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME(sizeof(tide_cu_result), sizeof(CUresult));
 SAME(sizeof(tide_cu_device), sizeof(CUdevice));

@@ -59,10 +59,6 @@ TEST(it_is_asked_for_and_where_it_cannot_be_had_the_pool_stays)
     assert_int_equal(fake_calls("cuMemCreate"), 0);
     assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 1);
     give(&b, small);
-    tide_device *other = tide_device_open("cuda:1");
-    expect_status(tide_device_reach(other, b.device, true), TIDE_ERROR_DEVICE);
-    expect_said("is not all of a memory pool");
-    expect_ok(tide_device_close(other));
     bench_end(&b);
     assert_int_equal(fake_calls("cuMemAddressFree"), 1);
 }

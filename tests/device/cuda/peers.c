@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two CUDA devices: copies between pools of both, and access of one to the other's memory. */
+/* Two CUDA devices: copies between pools of both. */
 #include <tidepool/device.h>
 
 #include "support.h"
@@ -34,9 +34,8 @@ static void end(pair *p)
     bench_end(&p->b);
 }
 
-static void copies_between_devices_keep_the_order_of_both_streams(void **unused)
+TEST(copies_between_devices_keep_the_order_of_both_streams)
 {
-    (void)unused;
     for (uint32_t seed = 1; seed <= scaled(50, 5); seed++) {
         pair p = begin(seed);
         for (uint8_t i = 1; i <= 10; i++) {
@@ -57,14 +56,12 @@ static void copies_between_devices_keep_the_order_of_both_streams(void **unused)
     }
 }
 
-static void pools_of_one_device_copy_too_and_others_are_refused(void **unused)
+TEST(pools_of_one_device_copy_too_and_others_are_refused)
 {
-    (void)unused;
     pair p = begin(3);
     tide_pool *host = tide_pool_local();
     void *other = fake_stream_create(0);
-    tide_pool *second =
-        tide_pool_create(&(tide_pool_options){.device = p.b.device, .stream = other});
+    tide_pool *second = bench_pool(&p.b, other);
     {
         TIDE_SCOPE(p.b.pool);
         TIDE_SCOPE(second);
@@ -136,15 +133,13 @@ static void copy_beside(const bench *b, captured kind, tide_device *device, void
     fake_order(stream, b->stream);
 }
 
-static void a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one(void **unused)
+TEST(a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one)
 {
-    (void)unused;
     for (captured kind = SOURCE; kind < CAPTURED_KINDS; kind++)
         for (int devices = 1; devices <= 2; devices++) {
             pair p = begin(8);
             void *beside = fake_stream_create(0);
-            tide_pool *second =
-                tide_pool_create(&(tide_pool_options){.device = p.b.device, .stream = beside});
+            tide_pool *second = bench_pool(&p.b, beside);
             if (devices == 1)
                 copy_beside(&p.b, kind, p.b.device, beside, second);
             else
@@ -157,63 +152,11 @@ static void a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one(void **unu
         }
 }
 
-/* ---- access --------------------------------------------------------------------------------- */
-
-static void kernels_reach_another_device_when_they_may(void **unused)
-{
-    (void)unused;
-    for (int allowed = 0; allowed < 2; allowed++) {
-        pair p = begin(5);
-        if (allowed != 0)
-            expect_ok(tide_device_reach(p.b.device, p.device, true));
-        {
-            TIDE_SCOPE(p.pool);
-            uint8_t *y = tide_acquire(p.pool, uint8_t, BYTES);
-            fake_order(p.stream, p.b.stream);
-            put(p.b.stream, y, BYTES, 7); /* device 0 writes memory of device 1 */
-            fake_order(p.b.stream, p.stream);
-        }
-        assert_int_equal(fake_violation() == NULL, allowed);
-        if (allowed != 0) {
-            expect_ok(tide_device_reach(p.b.device, p.device, false));
-            end(&p);
-            continue;
-        }
-        expect_ok(tide_pool_destroy(p.pool)); /* without the checks of an end */
-        expect_ok(tide_pool_destroy(p.b.pool));
-        fake_synchronise_all();
-        expect_ok(tide_device_close(p.device));
-        expect_ok(tide_device_close(p.b.device));
-    }
-}
-
-static void access_that_is_refused_is_named(void **unused)
-{
-    (void)unused;
-    pair p = begin(6);
-    tide_device *host = tide_device_open("host");
-    fake_without(FAKE_PEERS);
-    expect_status(tide_device_reach(p.b.device, p.device, true), TIDE_ERROR_DEVICE);
-    expect_said("device cuda:0 cannot reach the memory of cuda:1");
-    expect_status(tide_device_reach(p.b.device, host, true), TIDE_ERROR_ARGUMENT);
-    expect_status(tide_device_reach(p.b.device, NULL, true), TIDE_ERROR_ARGUMENT);
-    expect_ok(tide_device_reach(p.b.device, p.b.device, true));
-    {
-        TIDE_SCOPE(p.b.pool);
-        TIDE_SCOPE(p.pool);
-        uint8_t *x = tide_acquire(p.b.pool, uint8_t, BYTES);
-        uint8_t *y = tide_acquire(p.pool, uint8_t, BYTES);
-        put(p.b.stream, x, BYTES, 8);
-        expect_ok(tide_copy_from(p.pool, y, p.b.pool, x, BYTES)); /* the driver goes another way */
-        expect(p.stream, y, BYTES, 8);
-    }
-    end(&p);
-}
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* A pool that is not checked asks nobody, and the driver copies. */
-static void a_checked_pool_tells_memory_of_another_device(void **unused)
+TEST(a_checked_pool_tells_memory_of_another_device)
 {
-    (void)unused;
     pair p = begin(7);
     tide_pool *checked = tide_pool_create(&(tide_pool_options){
         .device = p.b.device, .stream = p.b.stream, .check = TIDE_CHECK_POISON});
@@ -235,13 +178,5 @@ static void a_checked_pool_tells_memory_of_another_device(void **unused)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_between_devices_keep_the_order_of_both_streams),
-        cmocka_unit_test(pools_of_one_device_copy_too_and_others_are_refused),
-        cmocka_unit_test(a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one),
-        cmocka_unit_test(kernels_reach_another_device_when_they_may),
-        cmocka_unit_test(access_that_is_refused_is_named),
-        cmocka_unit_test(a_checked_pool_tells_memory_of_another_device),
-    };
-    return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
+    return RUN_TESTS("peers");
 }

@@ -115,13 +115,6 @@ ENTRY(cuDeviceGetAttribute, ANY, (int *value, int attribute, tide_cu_device devi
     return 0;
 }
 
-ENTRY(cuDeviceCanAccessPeer, ANY, (int *can, tide_cu_device device, tide_cu_device peer),
-      (can, device, peer))
-{
-    *can = device != peer && fake_has(FAKE_PEERS);
-    return 0;
-}
-
 /* ---- contexts ----------------------------------------------------------------------------- */
 
 ENTRY(cuDevicePrimaryCtxRetain, ANY, (tide_cu_context * out, tide_cu_device device), (out, device))

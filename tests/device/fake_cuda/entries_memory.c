@@ -266,18 +266,3 @@ ENTRY(cuMemcpyPeerAsync, CURRENT,
         return TIDE_CU_INVALID_VALUE;
     return copy(to, from, bytes, stream, true);
 }
-
-ENTRY(cuMemPoolSetAccess, ANY, (tide_cu_pool pool, const tide_cu_access *access, size_t count),
-      (pool, access, count))
-{
-    reserve *of = pool_of(pool);
-    if (!fake_has(FAKE_PEERS))
-        return INVALID_DEVICE;
-    for (size_t i = 0; i < count; i++) {
-        if (access[i].location.type != TIDE_CU_LOCATION_DEVICE ||
-            (unsigned)access[i].location.id >= fake.devices)
-            return TIDE_CU_INVALID_VALUE;
-        of->reached[access[i].location.id] = access[i].flags == TIDE_CU_ACCESS_READ_WRITE;
-    }
-    return 0;
-}

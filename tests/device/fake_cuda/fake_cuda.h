@@ -42,15 +42,13 @@ void fake_lose(unsigned device);
 void fake_limit(size_t bytes);
 size_t fake_live_bytes(void);
 
-/* What devices lack from now on. Where there are PEERS, work of a device may use another's memory only once
- * the pool that it came from gave access. */
+/* What devices lack from now on. */
 enum {
     FAKE_POOLS = 1,      /* of memory, as virtual devices of some hosts */
     FAKE_PAGES = 2,      /* memory that is mapped where one likes       */
     FAKE_MANAGED = 4,    /* memory of both                              */
     FAKE_CONCURRENT = 8, /* use of that: only told                      */
-    FAKE_IPC = 16,       /* memory for other processes                  */
-    FAKE_PEERS = 32      /* that reach each other's memory              */
+    FAKE_IPC = 16        /* memory for other processes                  */
 };
 void fake_without(unsigned what);
 

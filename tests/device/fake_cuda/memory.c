@@ -348,7 +348,7 @@ bool memory_reached(const void *data, const context *by)
     const block *one = arena_at((uint64_t)(uintptr_t)data);
     if (one == NULL)
         return pages_reached(data, by);
-    return one->backed == NULL || one->backed->context == by || one->backed->reached[by->device];
+    return one->backed == NULL || one->backed->context == by;
 }
 
 void *memory_pinned(size_t bytes)

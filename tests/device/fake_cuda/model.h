@@ -109,7 +109,6 @@ typedef struct event {
 typedef struct reserve {
     bool live;
     context *context;
-    bool reached[DEVICES];                             /* by the work of these other devices, too */
     uint64_t used, used_peak, reserved, reserved_peak; /* bytes */
 } reserve;
 
@@ -124,7 +123,7 @@ typedef struct world {
     uint64_t stream_numbers, capture_numbers;
     rng random;
     size_t limit, live_bytes;
-    unsigned without;            /* what devices lack: FAKE_PEERS, …   */
+    unsigned without;            /* what devices lack: FAKE_POOLS, …   */
     uint64_t highest;            /* rows of the highest one-wide fill  */
     capture *captures[CAPTURES]; /* active ones, and NULLs */
     int process;                 /* that started the driver */
@@ -142,7 +141,6 @@ enum {
 
 enum { /* results that the library has no name for */
        NOT_INITIALISED = 3,
-       INVALID_DEVICE = 101,
        INVALID_CONTEXT = 201,
        NOT_SUPPORTED = 801,
        INVALID_HANDLE = 400,
