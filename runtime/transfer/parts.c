@@ -111,17 +111,13 @@ static tide_status parts_status_of(tide_frame_result helped)
 
 /* ---- part by part --------------------------------------------------------------------------- */
 
-static tide_status parts_move_one(tide_pool *pool, const tide_part *part, bool up)
-{
-    const size_t bytes = parts_bytes_of(part);
-    return up ? tide_upload(pool, part->data, part->host, bytes)
-              : tide_download(pool, part->host, part->data, bytes);
-}
-
 static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size_t count, bool up)
 {
-    for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(parts_move_one(pool, &parts[i], up));
+    for (const tide_part *one = parts; one < parts + count; one++) {
+        const size_t bytes = parts_bytes_of(one);
+        TIDE_FORWARD(up ? tide_upload(pool, one->data, one->host, bytes)
+                        : tide_download(pool, one->host, one->data, bytes));
+    }
     return TIDE_OK;
 }
 
@@ -135,8 +131,8 @@ typedef struct packing {
     tide_piece *pieces;
 } packing;
 
-/* False: there is too much to be packed, or no memory for the list of pieces. Ended in any
- * case by parts_pack_end. */
+/* False: there is too much to be packed, or no memory for the list of pieces. That is freed by the caller
+ * in any case. */
 static bool parts_pack_begin(packing *pack, const tide_part *parts, size_t count)
 {
     tide_assert(parts != NULL && count >= 2);
@@ -155,11 +151,6 @@ static bool parts_pack_begin(packing *pack, const tide_part *parts, size_t count
         pack->bytes += (bytes + PACK_ALIGN - 1) / PACK_ALIGN * PACK_ALIGN;
     }
     return pack->bytes <= PACK_MAX;
-}
-
-static void parts_pack_end(packing *pack)
-{
-    tide_os_free(pack->pieces);
 }
 
 /* Into the block one by one, within the device. */
@@ -197,13 +188,6 @@ static tide_status parts_download_packed(tide_pool *pool, const packing *pack, c
     TIDE_FORWARD(helped == TIDE_FRAME_ABSENT ? parts_copy_each(pool, pack, block)
                                              : parts_status_of(helped));
     return tide_ring_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
-}
-
-static tide_status parts_move_packed(tide_pool *pool, const packing *pack, char *block, bool up,
-                                     const char *call)
-{
-    return up ? parts_upload_packed(pool, pack, block, call)
-              : parts_download_packed(pool, pack, block, call);
 }
 
 /* ---- a block for a while -------------------------------------------------------------------- */
@@ -249,10 +233,11 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     if (status == TIDE_OK && block == NULL) {
         status = parts_move_each(pool, parts, count, up);
     } else if (status == TIDE_OK) {
-        status = tide_rewind_after(pool, mark, parts_move_packed(pool, &pack, block, up, call));
-        status = tide_streams_finish(pool, status, call);
+        status = up ? parts_upload_packed(pool, &pack, block, call)
+                    : parts_download_packed(pool, &pack, block, call);
+        status = tide_streams_finish(pool, tide_rewind_after(pool, mark, status), call);
     }
-    parts_pack_end(&pack);
+    tide_os_free(pack.pieces);
     return status;
 }
 

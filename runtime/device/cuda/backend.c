@@ -147,9 +147,7 @@ static tide_status cuda_make_service(tide_device *device)
 {
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_status status = cuda_make_parts(device);
-    tide_cuda_leave(entered);
-    return status;
+    return tide_cuda_left(entered, cuda_make_parts(device));
 }
 
 /* What cuda_retain_context took, also when the context cannot be entered any more. */

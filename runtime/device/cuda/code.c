@@ -11,11 +11,8 @@ void *tide_cuda_module(tide_device *device, const void *code)
     tide_assert(code != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
-    tide_cu_result result = tide_cu.cuModuleLoadDataEx(&module, code, 0, NULL, NULL);
-    tide_cuda_leave(entered);
-    if (result != TIDE_CU_SUCCESS)
-        (void)tide_cuda_fail(device, "cuModuleLoadDataEx", result);
-    return result == TIDE_CU_SUCCESS ? module : NULL;
+    tide_status status = TIDE_CUDA_CALL(device, cuModuleLoadDataEx, &module, code, 0, NULL, NULL);
+    return tide_cuda_left(entered, status) == TIDE_OK ? module : NULL;
 }
 
 void tide_cuda_module_drop(tide_device *device, void *module)
@@ -35,11 +32,8 @@ void *tide_cuda_kernel(tide_device *device, void *module, const char *name)
     tide_assert(module != NULL && name != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
-    tide_cu_result result = tide_cu.cuModuleGetFunction(&function, module, name);
-    tide_cuda_leave(entered);
-    if (result != TIDE_CU_SUCCESS)
-        (void)tide_cuda_fail(device, "cuModuleGetFunction", result);
-    return result == TIDE_CU_SUCCESS ? function : NULL;
+    tide_status status = TIDE_CUDA_CALL(device, cuModuleGetFunction, &function, module, name);
+    return tide_cuda_left(entered, status) == TIDE_OK ? function : NULL;
 }
 
 tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, size_t groups,
@@ -48,9 +42,8 @@ tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, si
     tide_assert(kernel != NULL && groups > 0 && groups <= INT32_MAX && group > 0 && group <= 1024);
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
-    tide_cu_result result = tide_cu.cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)group,
-                                                   1, 1, 0, stream, arguments, NULL);
-    tide_cuda_leave(entered);
     tide_device_count(&device->launches);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuLaunchKernel", result);
+    return tide_cuda_left(entered,
+                          TIDE_CUDA_CALL(device, cuLaunchKernel, kernel, (unsigned)groups, 1, 1,
+                                         (unsigned)group, 1, 1, 0, stream, arguments, NULL));
 }

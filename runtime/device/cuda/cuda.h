@@ -39,12 +39,16 @@ tide_status tide_cuda_load(void);
  * loses the device. */
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result);
 
-#define TIDE_CUDA_TRY(device, entry, ...)                    \
-    do {                                                     \
-        tide_cu_result result_ = tide_cu.entry(__VA_ARGS__); \
-        if (TIDE_UNLIKELY(result_ != TIDE_CU_SUCCESS))       \
-            return tide_cuda_fail(device, #entry, result_);  \
-    } while (0)
+static inline tide_status tide_cuda_check(tide_device *device, const char *entry,
+                                          tide_cu_result result)
+{
+    return TIDE_LIKELY(result == TIDE_CU_SUCCESS) ? TIDE_OK : tide_cuda_fail(device, entry, result);
+}
+
+/* Calls the entry point: TIDE_OK, or fails; and forwards that. */
+#define TIDE_CUDA_CALL(device, entry, ...) \
+    tide_cuda_check(device, #entry, tide_cu.entry(__VA_ARGS__))
+#define TIDE_CUDA_TRY(device, entry, ...) TIDE_FORWARD(TIDE_CUDA_CALL(device, entry, __VA_ARGS__))
 
 /* Make the device's context current and the thread's capture mode relaxed, and restore both; nothing
  * in a method that another one calls. No function of the program is called in between.
@@ -58,6 +62,13 @@ typedef struct tide_cuda_entered {
 } tide_cuda_entered;
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
 void tide_cuda_leave(tide_cuda_entered entered);
+
+/* Leaves, with what came of it. */
+static inline tide_status tide_cuda_left(tide_cuda_entered entered, tide_status status)
+{
+    tide_cuda_leave(entered);
+    return status;
+}
 
 /* The mode alone, where there is no context yet, or none any more. */
 int tide_cuda_relax(void); /* the thread's mode before */

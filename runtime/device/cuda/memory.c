@@ -29,8 +29,7 @@ static tide_cu_result cuda_get_managed(tide_device *device, void *stream, size_t
 {
     (void)device, (void)stream;
     tide_assert(device->managed);
-    tide_cu_result result = tide_cu.cuMemAllocManaged(got, bytes, TIDE_CU_ATTACH_GLOBAL);
-    return result;
+    return tide_cu.cuMemAllocManaged(got, bytes, TIDE_CU_ATTACH_GLOBAL);
 }
 
 /* Nothing orders it. Memory for other processes is such: the driver's pool gives none. */
@@ -38,8 +37,7 @@ static tide_cu_result cuda_get_plain(tide_device *device, void *stream, size_t b
                                      tide_cu_address *got)
 {
     (void)device, (void)stream;
-    tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
-    return result;
+    return tide_cu.cuMemAlloc(got, bytes);
 }
 
 /* A graph that is captured gets memory of its own: allocated on a stream that is not captured, and
@@ -167,24 +165,15 @@ static tide_cu_result cuda_fill_column(tide_cu_address to, size_t pitch, size_t 
                        : tide_cu.cuMemsetD2D8Async(to, pitch, one, 1, rows, stream);
 }
 
-/* One fill for each unit of the pattern: it stores that unit in all elements. */
-static tide_cu_result cuda_fill_columns(const pattern *of, tide_cu_address to, size_t pitch,
-                                        size_t rows, void *stream)
+/* One fill for each unit of the pattern: it stores that unit in all elements, or in the only one. */
+static tide_cu_result cuda_fill_columns(const pattern *of, tide_cu_address to, size_t rows,
+                                        void *stream)
 {
+    const size_t pitch = rows > 1 ? of->unit * of->units : of->unit;
     tide_cu_result result = TIDE_CU_SUCCESS;
     for (size_t i = 0; i < of->units && result == TIDE_CU_SUCCESS; i++)
         result =
             cuda_fill_column(to + i * of->unit, pitch, of->unit, cuda_unit_at(of, i), rows, stream);
-    return result;
-}
-
-/* Writes one element unit by unit. */
-static tide_cu_result cuda_fill_first(const pattern *of, tide_cu_address to, void *stream)
-{
-    tide_cu_result result = TIDE_CU_SUCCESS;
-    for (size_t i = 0; i < of->units && result == TIDE_CU_SUCCESS; i++)
-        result =
-            cuda_fill_column(to + i * of->unit, of->unit, of->unit, cuda_unit_at(of, i), 1, stream);
     return result;
 }
 
@@ -211,8 +200,7 @@ static tide_cu_result cuda_fill_pattern(const pattern *of, tide_cu_address to, s
     size_t bytes = of->unit * of->units, rows = of->units > COLUMNS_MAX ? 1 : ROWS_MAX;
     rows = rows < count ? rows : count;
     tide_assert(of->units > 1 && rows > 0);
-    tide_cu_result result =
-        rows > 1 ? cuda_fill_columns(of, to, bytes, rows, stream) : cuda_fill_first(of, to, stream);
+    tide_cu_result result = cuda_fill_columns(of, to, rows, stream);
     if (result != TIDE_CU_SUCCESS)
         return result;
     return cuda_fill_doubling(to, rows * bytes, count * bytes, stream);
@@ -234,9 +222,8 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
                                   count * (pattern_bytes / of.unit), stream);
     else
         result = cuda_fill_pattern(&of, cuda_address(data), count, stream);
-    tide_cuda_leave(entered);
     tide_device_count(&device->fills);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemsetAsync", result);
+    return tide_cuda_left(entered, tide_cuda_check(device, "cuMemsetAsync", result));
 }
 
 /* ---- copy --------------------------------------------------------------------------------- */
@@ -249,16 +236,24 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
     tide_assert(to != NULL && from != NULL);
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
-    tide_cu_result result =
-        tide_cu.cuMemcpyAsync(cuda_address(to), cuda_address(from), bytes, stream);
-    tide_cuda_leave(entered);
     tide_device_count(&device->copies);
     __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemcpyAsync", result);
+    return tide_cuda_left(entered, TIDE_CUDA_CALL(device, cuMemcpyAsync, cuda_address(to),
+                                                  cuda_address(from), bytes, stream));
 }
 
-/* The driver is asked about the first byte; memory that it does not know has no type. Whoever is not sure
- * copies by a chunk of its own. */
+/* Three things about the first byte; memory that the driver does not know has no type. */
+static bool cuda_ask(tide_device *device, const void *data, int asked[3], void *answers[3])
+{
+    tide_cuda_entered entered;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return false;
+    tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));
+    tide_cuda_leave(entered);
+    return result == TIDE_CU_SUCCESS;
+}
+
+/* Whoever is not sure copies by a chunk of its own. */
 bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
 {
     unsigned type = 0;
@@ -266,15 +261,10 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
     size_t range = 0;
     int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_RANGE_START,
                    TIDE_CU_POINTER_RANGE_BYTES};
-    void *answers[] = {&type, &start, &range};
-    tide_cuda_entered entered;
     tide_assert(host != NULL && bytes > 0);
-    if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return false;
-    bool known = tide_cu.cuPointerGetAttributes(3, asked, answers, at) == TIDE_CU_SUCCESS &&
-                 type == TIDE_CU_MEMORY_HOST;
-    tide_cuda_leave(entered);
-    return known && at >= start && at - start <= range && bytes <= range - (at - start);
+    return cuda_ask(device, host, asked, (void *[]){&type, &start, &range}) &&
+           type == TIDE_CU_MEMORY_HOST && at >= start && at - start <= range &&
+           bytes <= range - (at - start);
 }
 
 bool tide_cuda_elsewhere(tide_device *device, const void *data)
@@ -283,12 +273,7 @@ bool tide_cuda_elsewhere(tide_device *device, const void *data)
     int managed = 0, ordinal = -1;
     int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_IS_MANAGED,
                    TIDE_CU_POINTER_DEVICE_ORDINAL};
-    void *answers[] = {&type, &managed, &ordinal};
-    tide_cuda_entered entered;
-    if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return false;
-    tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));
-    tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS && type == TIDE_CU_MEMORY_DEVICE && managed == 0 &&
-           ordinal >= 0 && ordinal != tide_cuda_of(device)->ordinal;
+    return cuda_ask(device, data, asked, (void *[]){&type, &managed, &ordinal}) &&
+           type == TIDE_CU_MEMORY_DEVICE && managed == 0 && ordinal >= 0 &&
+           ordinal != tide_cuda_of(device)->ordinal;
 }

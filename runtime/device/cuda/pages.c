@@ -239,9 +239,8 @@ static void pages_go(tide_device *device, tide_deferred *deferred)
 
 static tide_status pages_status(tide_device *device, const char *entry, tide_cu_result result)
 {
-    return result == TIDE_CU_SUCCESS         ? TIDE_OK
-           : result == TIDE_CU_OUT_OF_MEMORY ? TIDE_ERROR_MEMORY
-                                             : tide_cuda_fail(device, entry, result);
+    return result == TIDE_CU_OUT_OF_MEMORY ? TIDE_ERROR_MEMORY
+                                           : tide_cuda_check(device, entry, result);
 }
 
 static bool pages_is_mapped(const tide_cuda_pages *pages, size_t at, size_t count)
@@ -366,8 +365,7 @@ tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes)
         return TIDE_ERROR_MEMORY;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     const tide_cu_result result = pages_extend(cuda, first, pages_units(cuda->pages, bytes));
-    tide_cuda_leave(entered);
-    return pages_status(device, "cuMemMap", result);
+    return tide_cuda_left(entered, pages_status(device, "cuMemMap", result));
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */

@@ -22,14 +22,12 @@ static tide_status peer_copy(tide_device *device, void *stream, void *to, tide_d
 {
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
-    tide_cu_result result = tide_cu.cuMemcpyPeerAsync(
-        (tide_cu_address)(uintptr_t)to, tide_cuda_of(device)->context,
-        (tide_cu_address)(uintptr_t)from, tide_cuda_of(other)->context, bytes, stream);
-    tide_cuda_leave(entered);
     tide_device_count(&device->copies);
     __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuMemcpyPeerAsync", result);
+    tide_status status = TIDE_CUDA_CALL(
+        device, cuMemcpyPeerAsync, (tide_cu_address)(uintptr_t)to, tide_cuda_of(device)->context,
+        (tide_cu_address)(uintptr_t)from, tide_cuda_of(other)->context, bytes, stream);
+    return tide_cuda_left(entered, status);
 }
 
 tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, tide_device *other,

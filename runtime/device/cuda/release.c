@@ -17,9 +17,7 @@ typedef struct release_later {
 /* What work may use has been waited for. */
 static void release_plain(tide_device *device, const void *data)
 {
-    tide_cu_result result = tide_cu.cuMemFree((tide_cu_address)(uintptr_t)data);
-    if (result != TIDE_CU_SUCCESS)
-        (void)tide_cuda_fail(device, "cuMemFree", result);
+    (void)TIDE_CUDA_CALL(device, cuMemFree, (tide_cu_address)(uintptr_t)data);
 }
 
 /* Work on it is over. */
@@ -32,8 +30,8 @@ static void release_go(tide_device *device, tide_deferred *deferred)
     if (tide_cuda_enter(device, &entered) == TIDE_OK) {
         if (cuda->pool == NULL)
             release_plain(device, later->data);
-        else if (tide_cu.cuMemFreeAsync(data, cuda->service) != TIDE_CU_SUCCESS)
-            tide_cuda_fail(device, "cuMemFreeAsync", TIDE_CU_INVALID_VALUE); /* it is leaked */
+        else /* where that fails it is leaked */
+            (void)TIDE_CUDA_CALL(device, cuMemFreeAsync, data, cuda->service);
         tide_cuda_leave(entered);
     }
     tide_os_free(later);
@@ -70,13 +68,6 @@ static void release_device(tide_device *device, void *stream, void *data)
         release_defer(device, stream, data);
 }
 
-static void release_pinned(tide_device *device, void *data)
-{
-    tide_cu_result result = tide_cu.cuMemFreeHost(data);
-    if (result != TIDE_CU_SUCCESS)
-        (void)tide_cuda_fail(device, "cuMemFreeHost", result);
-}
-
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
 {
     (void)bytes;
@@ -86,7 +77,7 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return; /* exiting, or lost: the memory stays the driver's */
     if (memory == TIDE_MEMORY_PINNED)
-        release_pinned(device, data);
+        (void)TIDE_CUDA_CALL(device, cuMemFreeHost, data);
     else if (memory != TIDE_MEMORY_DEVICE)
         release_plain(device, data); /* what used it is over */
     else if (!tide_cuda_pages_give(device, stream, data))
@@ -104,23 +95,22 @@ tide_status tide_cuda_trim(tide_device *device, size_t keep)
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_status status = tide_cuda_pages_trim(device, keep);
     keep = tide_cuda_of(device)->pages != NULL ? 0 : keep; /* the pool has what is small */
-    tide_cu_result result = pool != NULL ? tide_cu.cuMemPoolTrimTo(pool, keep) : TIDE_CU_SUCCESS;
-    tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS ? status : tide_cuda_fail(device, "cuMemPoolTrimTo", result);
+    tide_status trimmed =
+        pool != NULL ? TIDE_CUDA_CALL(device, cuMemPoolTrimTo, pool, keep) : TIDE_OK;
+    return tide_cuda_left(entered, trimmed != TIDE_OK ? trimmed : status);
 }
 
 tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out)
 {
     tide_cu_pool pool = tide_cuda_of(device)->pool;
     uint64_t values[TIDE_CU_POOL_USED_PEAK - TIDE_CU_POOL_RESERVED + 1] = {0};
-    tide_cu_result result = TIDE_CU_SUCCESS;
+    tide_status status = TIDE_OK;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    for (int i = 0; pool != NULL && result == TIDE_CU_SUCCESS && i < 4; i++)
-        result = tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED + i, &values[i]);
-    tide_cuda_leave(entered);
-    if (result != TIDE_CU_SUCCESS)
-        return tide_cuda_fail(device, "cuMemPoolGetAttribute", result);
+    for (int i = 0; pool != NULL && status == TIDE_OK && i < 4; i++)
+        status = TIDE_CUDA_CALL(device, cuMemPoolGetAttribute, pool, TIDE_CU_POOL_RESERVED + i,
+                                &values[i]);
+    TIDE_FORWARD(tide_cuda_left(entered, status));
     *out = (tide_reserved){.known = pool != NULL,
                            .pool = pool,
                            .reserved = values[0],

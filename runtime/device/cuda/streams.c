@@ -39,13 +39,13 @@ static tide_status cuda_make_mark(tide_device *device, tide_cuda_mark **made)
     tide_cuda_mark *mark = tide_os_resize(NULL, sizeof *mark);
     if (mark == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, device->name, "no memory for an event");
-    tide_cu_result result = tide_cu.cuEventCreate(&mark->event, TIDE_CU_EVENT_DISABLE_TIMING);
-    if (result != TIDE_CU_SUCCESS) {
+    tide_status status =
+        TIDE_CUDA_CALL(device, cuEventCreate, &mark->event, TIDE_CU_EVENT_DISABLE_TIMING);
+    if (status == TIDE_OK)
+        *made = mark;
+    else
         tide_os_free(mark);
-        return tide_cuda_fail(device, "cuEventCreate", result);
-    }
-    *made = mark;
-    return TIDE_OK;
+    return status;
 }
 
 /* A kept or new event, recorded on the stream now. */
@@ -55,10 +55,10 @@ static tide_status cuda_record_mark(tide_device *device, void *stream, tide_cuda
     tide_cuda_mark *mark = cuda_take_kept_mark(cuda);
     if (mark == NULL)
         TIDE_FORWARD(cuda_make_mark(device, &mark));
-    tide_cu_result result = tide_cu.cuEventRecord(mark->event, stream);
-    if (result != TIDE_CU_SUCCESS) {
+    tide_status status = TIDE_CUDA_CALL(device, cuEventRecord, mark->event, stream);
+    if (TIDE_UNLIKELY(status != TIDE_OK)) {
         cuda_keep_mark(cuda, mark);
-        return tide_cuda_fail(device, "cuEventRecord", result);
+        return status;
     }
     tide_device_count(&device->events);
     *out = mark;
@@ -104,10 +104,9 @@ static tide_status cuda_order_streams(tide_device *device, void *before, void *a
     if (cuda_is_idle(device, before))
         return TIDE_OK;
     TIDE_FORWARD(cuda_record_mark(device, before, &mark));
-    tide_cu_result result = tide_cu.cuStreamWaitEvent(after, mark->event, 0);
+    tide_status status = TIDE_CUDA_CALL(device, cuStreamWaitEvent, after, mark->event, 0);
     cuda_keep_mark(tide_cuda_of(device), mark);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+    return status;
 }
 
 tide_status tide_cuda_order(tide_device *device, void *before, void *after)
@@ -115,9 +114,7 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after)
     tide_cuda_entered entered;
     void *legacy = (uintptr_t)before <= TIDE_CU_STREAM_LEGACY ? before : after;
     TIDE_FORWARD(tide_cuda_enter_for(device, legacy, &entered));
-    tide_status status = cuda_order_streams(device, before, after);
-    tide_cuda_leave(entered);
-    return status;
+    return tide_cuda_left(entered, cuda_order_streams(device, before, after));
 }
 
 tide_status tide_cuda_order_both(tide_device *device, void *one, void *other)
@@ -127,8 +124,7 @@ tide_status tide_cuda_order_both(tide_device *device, void *one, void *other)
     TIDE_FORWARD(tide_cuda_enter_for(device, legacy, &entered));
     tide_status first = cuda_order_streams(device, one, other);
     tide_status second = cuda_order_streams(device, other, one);
-    tide_cuda_leave(entered);
-    return first != TIDE_OK ? first : second;
+    return tide_cuda_left(entered, first != TIDE_OK ? first : second);
 }
 
 /* ---- wait --------------------------------------------------------------------------------- */
@@ -141,21 +137,17 @@ tide_status tide_cuda_wait(tide_device *device, void *stream)
         return tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
                          stream);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_cu_result result = tide_cu.cuStreamSynchronize(stream);
-    tide_cuda_leave(entered);
     tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuStreamSynchronize", result);
+    return tide_cuda_left(entered, TIDE_CUDA_CALL(device, cuStreamSynchronize, stream));
 }
 
 tide_status tide_cuda_wait_all(tide_device *device)
 {
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_cu_result result = tide_cu.cuCtxSynchronize();
-    tide_cuda_leave(entered);
     tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuCtxSynchronize", result);
+    tide_cu_result result = tide_cu.cuCtxSynchronize();
+    return tide_cuda_left(entered, tide_cuda_check(device, "cuCtxSynchronize", result));
 }
 
 /* ---- marks -------------------------------------------------------------------------------- */
@@ -207,11 +199,9 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
-    tide_cuda_leave(entered);
     tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuEventSynchronize", result);
+    tide_cu_event event = ((tide_cuda_mark *)mark)->event;
+    return tide_cuda_left(entered, TIDE_CUDA_CALL(device, cuEventSynchronize, event));
 }
 
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
@@ -219,10 +209,8 @@ tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
-    tide_cu_result result = tide_cu.cuStreamWaitEvent(stream, ((tide_cuda_mark *)mark)->event, 0);
-    tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+    tide_cu_event event = ((tide_cuda_mark *)mark)->event;
+    return tide_cuda_left(entered, TIDE_CUDA_CALL(device, cuStreamWaitEvent, stream, event, 0));
 }
 
 void tide_cuda_mark_drop(tide_device *device, void *mark)

@@ -275,14 +275,17 @@ typedef struct place {
     tide_cl_mem mem; /* NULL: an address of shared virtual memory, or of the host */
     size_t offset;
     void *address;
+    bool
+        ours; /* of buffers: one, or pinned memory. What only looks like an address may be a number that
+                  stands for memory of another device: the driver would follow it */
 } place;
 
 static place opencl_place_of(tide_opencl_device *device, const void *data)
 {
     place p = {.address = (void *)(uintptr_t)data};
     tide_opencl_span span;
-    if (device->memory == TIDE_OPENCL_BUFFERS && opencl_copy_span(device, data, false, &span) &&
-        span.reserved != 0) {
+    p.ours = device->memory == TIDE_OPENCL_BUFFERS && opencl_copy_span(device, data, false, &span);
+    if (p.ours && span.reserved != 0) {
         p.mem = span.mem;
         p.offset = (size_t)((const char *)data - span.start);
     }
@@ -307,16 +310,10 @@ static tide_status opencl_fill_part(tide_opencl_device *device, void *stream, co
     tide_assert(bytes > 0 && bytes % pattern_bytes == 0);
     tide_device_count(&device->base->fills);
     if (p->mem != NULL)
-        return tide_opencl_check(device,
-                                 tide_opencl.clEnqueueFillBuffer(queue, p->mem, pattern,
-                                                                 pattern_bytes, p->offset + at,
-                                                                 bytes, 0, NULL, NULL),
-                                 "clEnqueueFillBuffer");
-    return tide_opencl_check(device,
-                             tide_opencl.clEnqueueSVMMemFill(queue, (char *)p->address + at,
-                                                             pattern, pattern_bytes, bytes, 0, NULL,
-                                                             NULL),
-                             "clEnqueueSVMMemFill");
+        return TIDE_OPENCL_CALL(device, clEnqueueFillBuffer, queue, p->mem, pattern, pattern_bytes,
+                                p->offset + at, bytes, 0, NULL, NULL);
+    return TIDE_OPENCL_CALL(device, clEnqueueSVMMemFill, queue, (char *)p->address + at, pattern,
+                            pattern_bytes, bytes, 0, NULL, NULL);
 }
 
 /* Writes an odd pattern once, piece by piece. By fills: the driver takes a fill's pattern along,
@@ -368,14 +365,6 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* Is this memory of ours, a buffer or pinned? What only looks like an address may be a number that
- * stands for memory of another device: the driver would follow it. */
-static bool opencl_is_ours(tide_opencl_device *device, const void *data)
-{
-    tide_opencl_span span;
-    return opencl_copy_span(device, data, false, &span);
-}
-
 /* At least one side is a buffer; the other may be memory of the host. */
 static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const place *from,
                                    size_t bytes)
@@ -404,8 +393,7 @@ tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const vo
     if (device->memory == TIDE_OPENCL_BUFFERS && target.mem == NULL && source.mem == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "neither %p nor %p is memory of device %s", to, from, base->name);
-    if (device->memory == TIDE_OPENCL_BUFFERS &&
-        !(opencl_is_ours(device, to) && opencl_is_ours(device, from)))
+    if (device->memory == TIDE_OPENCL_BUFFERS && !(target.ours && source.ours))
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no memory of device %s",
                          target.mem == NULL ? to : from, base->name);
     int32_t error =

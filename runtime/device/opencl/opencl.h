@@ -70,6 +70,10 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
 /* TIDE_OK, or fails with the driver's error in words; an error that says so loses the device. */
 tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);
 
+/* Calls the entry point: as above. */
+#define TIDE_OPENCL_CALL(device, entry, ...) \
+    tide_opencl_check(device, tide_opencl.entry(__VA_ARGS__), #entry)
+
 /* runtime/device/opencl/memory.c */
 tide_status tide_opencl_allocate(tide_device *, void *stream, int memory, size_t bytes,
                                  size_t align, void **data);

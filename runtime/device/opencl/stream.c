@@ -11,19 +11,14 @@
  * What it is only a pool with checks asks. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
-    if (tide_driver_exiting(TIDE_DRIVER_OPENCL)) {
-        (void)tide_driver_refuse(TIDE_DRIVER_OPENCL, "tide_device");
-        return 0;
-    }
     return (uintptr_t)tide_opencl_queue(tide_opencl_of(base), stream);
 }
 
 static bool opencl_ask_queue(tide_opencl_device *device, tide_cl_queue queue, uint32_t what,
                              void *answer, size_t bytes)
 {
-    return tide_opencl_check(device,
-                             tide_opencl.clGetCommandQueueInfo(queue, what, bytes, answer, NULL),
-                             "clGetCommandQueueInfo") == TIDE_OK;
+    return TIDE_OPENCL_CALL(device, clGetCommandQueueInfo, queue, what, bytes, answer, NULL) ==
+           TIDE_OK;
 }
 
 /* It is asked once: a handle has no number, and one that is gone cannot be asked. */
@@ -52,11 +47,10 @@ static void *opencl_mark_within(tide_opencl_device *device, void *stream)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_cl_event event = NULL;
-    if (tide_opencl_check(device, tide_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, &event),
-                          "clEnqueueMarkerWithWaitList") != TIDE_OK)
+    if (TIDE_OPENCL_CALL(device, clEnqueueMarkerWithWaitList, queue, 0, NULL, &event) != TIDE_OK)
         return NULL;
     tide_device_count(&device->base->events);
-    if (tide_opencl_check(device, tide_opencl.clFlush(queue), "clFlush") == TIDE_OK)
+    if (TIDE_OPENCL_CALL(device, clFlush, queue) == TIDE_OK)
         return event;
     (void)tide_opencl.clReleaseEvent(event);
     return NULL;
@@ -79,9 +73,10 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
     tide_cl_event event = opencl_mark_within(device, before);
     if (event == NULL)
         return tide_error_status();
-    int32_t error = tide_opencl.clEnqueueBarrierWithWaitList(queue, 1, &event, NULL);
+    tide_status status =
+        TIDE_OPENCL_CALL(device, clEnqueueBarrierWithWaitList, queue, 1, &event, NULL);
     (void)tide_opencl.clReleaseEvent(event); /* the barrier keeps it */
-    return tide_opencl_check(device, error, "clEnqueueBarrierWithWaitList");
+    return status;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -91,8 +86,7 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
     tide_opencl_device *device = tide_opencl_of(base);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     tide_device_count(&base->waits);
-    return tide_opencl_check(device, tide_opencl.clFinish(tide_opencl_queue(device, stream)),
-                             "clFinish");
+    return TIDE_OPENCL_CALL(device, clFinish, tide_opencl_queue(device, stream));
 }
 
 /* OpenCL has no call for a whole device: it is the device's own queue that is waited for. */
@@ -123,7 +117,7 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     tide_device_count(&base->waits);
-    return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
+    return TIDE_OPENCL_CALL(device, clWaitForEvents, 1, &event);
 }
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
@@ -132,10 +126,8 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
-    return tide_opencl_check(device,
-                             tide_opencl.clEnqueueBarrierWithWaitList(
-                                 tide_opencl_queue(device, stream), 1, &event, NULL),
-                             "clEnqueueBarrierWithWaitList");
+    return TIDE_OPENCL_CALL(device, clEnqueueBarrierWithWaitList, tide_opencl_queue(device, stream),
+                            1, &event, NULL);
 }
 
 void tide_opencl_mark_drop(tide_device *base, void *mark)
