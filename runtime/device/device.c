@@ -362,12 +362,9 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
 {
     tide_assert(call != NULL && number != NULL);
     *number = device->methods->stream_number(device, stream);
-    if (TIDE_LIKELY(*number != 0 && !tide_device_lost(device)))
-        return TIDE_OK;
-    if (*number == 0 && tide_error_status() != TIDE_ERROR_ARGUMENT)
+    if (TIDE_UNLIKELY(*number == 0))
         return tide_device_no_number(call);
-    TIDE_FORWARD(tide_device_answers(device, call));
-    return tide_device_no_number(call);
+    return TIDE_LIKELY(!tide_device_lost(device)) ? TIDE_OK : tide_device_answers(device, call);
 }
 
 tide_status tide_device_check_captures(tide_device *device, void *stream, tide_device *other,

@@ -97,14 +97,14 @@ typedef struct tide_device_methods {
     /* Is work on the stream recorded into a graph now? For calls that are rare. NULL: never. */
     bool (*capturing)(tide_device *device, void *stream);
 
-    /* Tells a stream from all others that are there; the driver is not asked where a handle does
-     * that. 0, with a message: no such stream (TIDE_ERROR_ARGUMENT), or the driver does not tell. */
+    /* Tells a stream from all others that are there, without a question to the driver. 0, with a message:
+     * no such stream (TIDE_ERROR_ARGUMENT). */
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
     /* The driver's own number of the stream, which no other stream ever had; TIDE_STREAM_UNASKED
-     * where there is none, and while it is captured, for the question would end that. 0, with a message,
-     * as above, and for a stream that cannot be a pool's. For pools that are checked. NULL:
-     * stream_number tells. */
+     * where there is none, and while it is captured, for the question would end that. 0, with a message:
+     * no such stream, or one that cannot be a pool's, or the driver does not tell. For pools that are
+     * checked. NULL: stream_number tells. */
     uint64_t (*stream_check)(tide_device *device, void *stream);
 
     /* The buffer behind a slot's pointer, and the offset in it; NULL where a pointer is
@@ -212,7 +212,7 @@ tide_status tide_device_answers(const tide_device *device, const char *call);
 tide_status tide_device_no_number(const char *call);
 
 /* The number of a stream that the call needs. Fails as tide_device_no_number does, and as
- * tide_device_answers, also where a lost device still tells a number. */
+ * tide_device_answers on a lost device. */
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number);
 

@@ -45,6 +45,14 @@ static inline tide_status tide_cuda_check(tide_device *device, const char *entry
     return TIDE_LIKELY(result == TIDE_CU_SUCCESS) ? TIDE_OK : tide_cuda_fail(device, entry, result);
 }
 
+/* The same of what gets memory: TIDE_ERROR_MEMORY, without a message, where there is none. */
+static inline tide_status tide_cuda_check_memory(tide_device *device, const char *entry,
+                                                 tide_cu_result result)
+{
+    return result == TIDE_CU_OUT_OF_MEMORY ? TIDE_ERROR_MEMORY
+                                           : tide_cuda_check(device, entry, result);
+}
+
 /* Calls the entry point: TIDE_OK, or fails; and forwards that. */
 #define TIDE_CUDA_CALL(device, entry, ...) \
     tide_cuda_check(device, #entry, tide_cu.entry(__VA_ARGS__))

@@ -14,32 +14,6 @@ static tide_cu_address cuda_address(const void *data)
 
 /* ---- allocate ----------------------------------------------------------------------------- */
 
-static tide_cu_result cuda_get_pinned(tide_device *device, void *stream, size_t bytes,
-                                      tide_cu_address *got)
-{
-    (void)device, (void)stream;
-    void *data = NULL;
-    tide_cu_result result = tide_cu.cuMemHostAlloc(&data, bytes, TIDE_CU_HOST_PORTABLE);
-    *got = cuda_address(data);
-    return result;
-}
-
-static tide_cu_result cuda_get_managed(tide_device *device, void *stream, size_t bytes,
-                                       tide_cu_address *got)
-{
-    (void)device, (void)stream;
-    tide_assert(device->managed);
-    return tide_cu.cuMemAllocManaged(got, bytes, TIDE_CU_ATTACH_GLOBAL);
-}
-
-/* Nothing orders it. Memory for other processes is such: the driver's pool gives none. */
-static tide_cu_result cuda_get_plain(tide_device *device, void *stream, size_t bytes,
-                                     tide_cu_address *got)
-{
-    (void)device, (void)stream;
-    return tide_cu.cuMemAlloc(got, bytes);
-}
-
 /* A graph that is captured gets memory of its own: allocated on a stream that is not captured, and
  * there when the host has seen that, so that whatever launches the graph finds it. */
 static tide_cu_result cuda_get_for_graph(const tide_cuda *cuda, size_t bytes, tide_cu_address *got)
@@ -49,39 +23,47 @@ static tide_cu_result cuda_get_for_graph(const tide_cuda *cuda, size_t bytes, ti
 }
 
 /* Of a device without memory pools it is there at once, and no stream orders it. */
-static tide_cu_result cuda_get(tide_device *device, void *stream, size_t bytes,
-                               tide_cu_address *got)
+static tide_cu_result cuda_get_device(tide_device *device, void *stream, size_t bytes,
+                                      tide_cu_address *got)
 {
     const tide_cuda *cuda = tide_cuda_of(device);
     if (cuda->pool == NULL)
-        return cuda_get_plain(device, stream, bytes, got);
+        return tide_cu.cuMemAlloc(got, bytes);
     return tide_cuda_capturing(device, stream)
                ? cuda_get_for_graph(cuda, bytes, got)
                : tide_cu.cuMemAllocFromPoolAsync(got, bytes, cuda->pool, stream);
 }
 
-/* Each kind of memory, and the entry point that failures name. */
-static const struct {
-    tide_cu_result (*get)(tide_device *device, void *stream, size_t bytes, tide_cu_address *got);
-    const char *entry;
-} cuda_kinds[] = {[TIDE_MEMORY_DEVICE] = {cuda_get, "cuMemAllocFromPoolAsync"},
-                  [TIDE_MEMORY_PINNED] = {cuda_get_pinned, "cuMemHostAlloc"},
-                  [TIDE_MEMORY_MANAGED] = {cuda_get_managed, "cuMemAllocManaged"},
-                  [TIDE_MEMORY_IPC] = {cuda_get_plain, "cuMemAlloc"}};
+/* Memory for other processes is plain: the driver's pool gives none. */
+static tide_cu_result cuda_get(tide_device *device, void *stream, int memory, size_t bytes,
+                               tide_cu_address *got)
+{
+    void *pinned = NULL;
+    if (memory == TIDE_MEMORY_DEVICE)
+        return cuda_get_device(device, stream, bytes, got);
+    if (memory == TIDE_MEMORY_MANAGED)
+        return tide_cu.cuMemAllocManaged(got, bytes, TIDE_CU_ATTACH_GLOBAL);
+    if (memory == TIDE_MEMORY_IPC)
+        return tide_cu.cuMemAlloc(got, bytes);
+    tide_cu_result result = tide_cu.cuMemHostAlloc(&pinned, bytes, TIDE_CU_HOST_PORTABLE);
+    *got = cuda_address(pinned);
+    return result;
+}
 
 static tide_status cuda_allocate_kind(tide_device *device, void *stream, int memory, size_t bytes,
                                       void **data)
 {
+    static const char *const entries[] = {[TIDE_MEMORY_DEVICE] = "cuMemAllocFromPoolAsync",
+                                          [TIDE_MEMORY_PINNED] = "cuMemHostAlloc",
+                                          [TIDE_MEMORY_MANAGED] = "cuMemAllocManaged",
+                                          [TIDE_MEMORY_IPC] = "cuMemAlloc"};
     tide_cu_address got = 0;
-    tide_cu_result result = cuda_kinds[memory].get(device, stream, bytes, &got);
+    tide_cu_result result = cuda_get(device, stream, memory, bytes, &got);
     /* What is mapped and free is not to be had for the driver. */
     if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_of(device)->pages != NULL &&
         tide_cuda_pages_trim(device, 0) == TIDE_OK)
-        result = cuda_kinds[memory].get(device, stream, bytes, &got);
-    if (result == TIDE_CU_OUT_OF_MEMORY)
-        return TIDE_ERROR_MEMORY;
-    if (result != TIDE_CU_SUCCESS)
-        return tide_cuda_fail(device, cuda_kinds[memory].entry, result);
+        result = cuda_get(device, stream, memory, bytes, &got);
+    TIDE_FORWARD(tide_cuda_check_memory(device, entries[memory], result));
     *data = (void *)(uintptr_t)got;
     return TIDE_OK;
 }
@@ -106,6 +88,7 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
     tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     tide_assert(memory != TIDE_MEMORY_IPC || device->exports);
+    tide_assert(memory != TIDE_MEMORY_MANAGED || device->managed);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_status status = memory == TIDE_MEMORY_DEVICE
                              ? cuda_allocate_device(device, stream, bytes, align, data)

@@ -237,12 +237,6 @@ static void pages_go(tide_device *device, tide_deferred *deferred)
     tide_lock_let_go(&pages->lock);
 }
 
-static tide_status pages_status(tide_device *device, const char *entry, tide_cu_result result)
-{
-    return result == TIDE_CU_OUT_OF_MEMORY ? TIDE_ERROR_MEMORY
-                                           : tide_cuda_check(device, entry, result);
-}
-
 static bool pages_is_mapped(const tide_cuda_pages *pages, size_t at, size_t count)
 {
     for (size_t i = at; i < at + count; i++)
@@ -300,7 +294,7 @@ tide_status tide_cuda_pages_take(tide_device *device, size_t bytes, void **data)
         at != NOWHERE ? pages_use(cuda, at, count) : TIDE_CU_OUT_OF_MEMORY;
     if (result == TIDE_CU_SUCCESS)
         *data = (void *)(uintptr_t)pages_address(pages, at);
-    return pages_status(device, "cuMemMap", result);
+    return tide_cuda_check_memory(device, "cuMemMap", result);
 }
 
 /* The first unit of the block; NULL: it is the driver's pool's. */
@@ -365,7 +359,7 @@ tide_status tide_cuda_extend(tide_device *device, void *data, size_t bytes)
         return TIDE_ERROR_MEMORY;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     const tide_cu_result result = pages_extend(cuda, first, pages_units(cuda->pages, bytes));
-    return tide_cuda_left(entered, pages_status(device, "cuMemMap", result));
+    return tide_cuda_left(entered, tide_cuda_check_memory(device, "cuMemMap", result));
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */
@@ -384,7 +378,7 @@ tide_status tide_cuda_pages_trim(tide_device *device, size_t keep)
     tide_lock_take(&pages->driving);
     const tide_cu_result result = pages_unmap_unused(pages, keep / pages->bytes);
     tide_lock_let_go(&pages->driving);
-    return pages_status(device, "cuMemUnmap", result);
+    return tide_cuda_check_memory(device, "cuMemUnmap", result);
 }
 
 static size_t pages_most(size_t one, size_t other)

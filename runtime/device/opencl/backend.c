@@ -131,13 +131,6 @@ static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordi
     return tide_driver_watch_exit(TIDE_DRIVER_OPENCL, call);
 }
 
-static void opencl_give_back_all(tide_opencl_device *device)
-{
-    tide_assert(device->span_count == 0);
-    (void)tide_opencl.clFinish(device->queue);
-    opencl_stop_device(device);
-}
-
 /* A driver that can no longer be called keeps what it has. Once exit has begun so does the device:
  * a thread may still be in the driver with it. */
 static void opencl_close_device(tide_device *base)
@@ -147,8 +140,11 @@ static void opencl_close_device(tide_device *base)
     const bool alive = tide_driver_alive(TIDE_DRIVER_OPENCL);
     if (!alive && tide_driver_exiting(TIDE_DRIVER_OPENCL))
         return;
-    if (alive)
-        opencl_give_back_all(device);
+    if (alive) {
+        tide_assert(device->span_count == 0);
+        (void)tide_opencl.clFinish(device->queue);
+        opencl_stop_device(device);
+    }
     tide_lock_destroy(&device->lock);
     tide_os_free(device->spans);
     tide_os_free(device);
