@@ -11,25 +11,11 @@
 #include "tests/device/cuda/support.h"
 #include "world.h"
 
-static void (*const does[STEP_COUNT])(const step *s) = {[STEP_ACQUIRE] = step_acquire,
-                                                        [STEP_USE] = step_use,
-                                                        [STEP_ENTER] = step_enter,
-                                                        [STEP_LEAVE] = step_leave,
-                                                        [STEP_DECLARE] = step_declare,
-                                                        [STEP_FILL] = step_fill,
-                                                        [STEP_COPY] = step_copy,
-                                                        [STEP_TRANSFER] = step_transfer,
-                                                        [STEP_BORROW] = step_borrow,
-                                                        [STEP_RETURN] = step_return,
-                                                        [STEP_EXPORT] = step_export,
-                                                        [STEP_DROP] = step_drop,
-                                                        [STEP_CAPTURE] = step_capture,
-                                                        [STEP_CAPTURED] = step_captured,
-                                                        [STEP_LAUNCH] = step_launch,
-                                                        [STEP_DISCARD] = step_discard,
-                                                        [STEP_POOL] = step_pool,
-                                                        [STEP_TRIM] = step_trim,
-                                                        [STEP_SYNCHRONISE] = step_synchronise};
+static void (*const does[STEP_COUNT])(const step *s) = {
+#define X(code, name, weight) step_##name,
+    HAZARD_STEPS(X)
+#undef X
+};
 
 static void look(size_t after)
 {

@@ -4,7 +4,7 @@
 #include "tests/random.h"
 
 static const char *const names[STEP_COUNT] = {
-#define X(code, name, weight) name,
+#define X(code, name, weight) #name,
     HAZARD_STEPS(X)
 #undef X
 };

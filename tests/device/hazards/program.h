@@ -10,27 +10,27 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Name, and how many of 128 steps are of this kind. */
-#define HAZARD_STEPS(X)                                                            \
-    X(ACQUIRE, "acquire", 14)                                                      \
-    X(USE, "use", 26)     /* a kernel writes or reads something that is held */    \
-    X(ENTER, "enter", 12) /* a scope or a mark of a pool */                        \
-    X(LEAVE, "leave", 12)                                                          \
-    X(DECLARE, "declare", 7) /* that a pool's arrays are used on another stream */ \
-    X(FILL, "fill", 4)       /* an array of zeros, or a frame's fill */            \
-    X(COPY, "copy", 4)                                                             \
-    X(TRANSFER, "transfer", 4) /* up or down */                                    \
-    X(BORROW, "buffer", 8)                                                         \
-    X(RETURN, "return", 7)                                                         \
-    X(EXPORT, "export", 4)                                                         \
-    X(DROP, "drop export", 3)                                                      \
-    X(CAPTURE, "capture", 2)                                                       \
-    X(CAPTURED, "capture ends", 6)                                                 \
-    X(LAUNCH, "launch", 4)                                                         \
-    X(DISCARD, "discard graph", 2)                                                 \
-    X(POOL, "pool", 2) /* one ends in flight, another begins */                    \
-    X(TRIM, "trim", 4)                                                             \
-    X(SYNCHRONISE, "synchronise", 3)
+/* Name, what does it (step_…), and how many of 128 steps are of this kind. */
+#define HAZARD_STEPS(X)                                                          \
+    X(ACQUIRE, acquire, 14)                                                      \
+    X(USE, use, 26)     /* a kernel writes or reads something that is held */    \
+    X(ENTER, enter, 12) /* a scope or a mark of a pool */                        \
+    X(LEAVE, leave, 12)                                                          \
+    X(DECLARE, declare, 7) /* that a pool's arrays are used on another stream */ \
+    X(FILL, fill, 4)       /* an array of zeros, or a frame's fill */            \
+    X(COPY, copy, 4)                                                             \
+    X(TRANSFER, transfer, 4) /* up or down */                                    \
+    X(BORROW, borrow, 8)                                                         \
+    X(RETURN, return, 7)                                                         \
+    X(EXPORT, export, 4)                                                         \
+    X(DROP, drop, 3)                                                             \
+    X(CAPTURE, capture, 2)                                                       \
+    X(CAPTURED, captured, 6)                                                     \
+    X(LAUNCH, launch, 4)                                                         \
+    X(DISCARD, discard, 2)                                                       \
+    X(POOL, pool, 2) /* one ends in flight, another begins */                    \
+    X(TRIM, trim, 4)                                                             \
+    X(SYNCHRONISE, synchronise, 3)
 
 enum step_code {
 #define X(code, name, weight) STEP_##code,

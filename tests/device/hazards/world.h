@@ -107,33 +107,15 @@ void world_order(claim *c, int stream);
 void world_used(claim *c, int stream, unsigned told);
 void world_settled(void); /* all work is over */
 
-/* ---- pools.c ---- */
+/* ---- pools.c, steps.c ---- */
+
+#define X(code, name, weight) void step_##name(const step *s);
+HAZARD_STEPS(X)
+#undef X
 
 void pools_open(int i, int stream, uint8_t how);
 void pools_close(int i);
-void step_acquire(const step *s);
-void step_enter(const step *s);
-void step_leave(const step *s);
-void step_declare(const step *s);
-void step_fill(const step *s);
-void step_copy(const step *s);
-void step_transfer(const step *s);
-void step_pool(const step *s);
-void step_trim(const step *s);
-
-/* ---- steps.c ---- */
-
 void graphs_end(group *g);
 void graphs_discard(group *g);
-void step_use(const step *s);
-void step_borrow(const step *s);
-void step_return(const step *s);
-void step_export(const step *s);
-void step_drop(const step *s);
-void step_capture(const step *s);
-void step_captured(const step *s);
-void step_launch(const step *s);
-void step_discard(const step *s);
-void step_synchronise(const step *s);
 
 #endif
