@@ -162,24 +162,6 @@ static void expect_launches(uint64_t before, size_t segments)
 static const size_t part_counts[] = {1, 2, 3, 15, 16, 17, 40, 100, 101, 300};
 enum { COUNTS = sizeof part_counts / sizeof *part_counts };
 
-TEST(they_come_with_the_first_frame)
-{
-    const char *why;
-    frame *f = make_frame(3, true);
-    for (size_t i = 0; i < f->count; i++)
-        f->parts[i].count = f->places[i].bytes != 0 ? f->parts[i].count : 0;
-    assert_false(tide_modules_ready(gpu, NULL));
-    uint64_t before = launches();
-    expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
-    if (!tide_modules_ready(gpu, &why))
-        fail_msg("%s", why);
-    assert_int_equal(launches(), before + 1);
-    for (size_t i = 0; i < f->count; i++)
-        fill_host(f, i);
-    expect_as_host(f);
-    end_frame(f);
-}
-
 /* Frames of each count, aligned and not, whose parts are then as the host has them. */
 static void each_frame(size_t from, void (*use)(frame *f))
 {
@@ -481,7 +463,7 @@ static int on_cuda(void)
 
 int main(int argc, char **argv)
 {
-    enum { FRAMES = 5 }; /* tests before kernels_allocate */
+    enum { FRAMES = 4 }; /* tests before kernels_allocate */
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
         return on_cuda();
     return bed_main("kernels on OpenCL", argc, argv, listed_tests.all + FRAMES, 2);

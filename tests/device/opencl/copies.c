@@ -84,24 +84,6 @@ TEST(bad_copies_are_refused)
     end_pool(pool);
 }
 
-/* What another queue was told to do before is in what the host gets. */
-TEST(a_download_comes_after_declared_queues)
-{
-    void *other = bed_queue();
-    tide_pool *pool = small_pool();
-    tide_mark mark = tide_checkpoint(pool);
-    uint32_t *array = tide_acquire(pool, uint32_t, 4096);
-    expect_ok(tide_pool_use_on(pool, other));
-    for (uint32_t i = 0; i < 20; i++) {
-        fill_by_upload(pool, array, 4096, i);
-        launch_add(other, array, array, 4096, 3, LONG);
-        expect_words(pool, array, 4096, i + 3);
-    }
-    expect_ok(tide_rewind(pool, mark));
-    end_pool(pool);
-    bed_queue_end(other);
-}
-
 /* ---- frames -------------------------------------------------------------------------------- */
 
 enum { PARTS = 9 };
