@@ -16,12 +16,12 @@ bool tide_buffer_want_own(tide_buffers *buffers, size_t bytes, const char *call,
 /* From the thread's cell, the depot or the device. A zero handle with a message: there is none. */
 tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *want, bool *hit);
 
-/* ---- release ---- */
-
 /* tide_buffer_acquire_on. `calm`: it fails where more would have to go for it than what buffers have
  * cached. */
 tide_buffer tide_buffer_acquire_calmly(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                        void *stream, bool calm);
+
+/* ---- release ---- */
 
 /* A release on the stream, for whoever holds the buffer and ends: where it is refused, since the
  * device does not tell the stream's number or the process exits, nothing is kept. Nothing to do for
