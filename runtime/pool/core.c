@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose a pool is, how a call of a foreign thread is refused; all pools. */
+#define _GNU_SOURCE
 #include "runtime/pool/core.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include <tidepool/check.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/process.h"
 #include "runtime/base/registry.h"
 #include "runtime/check/report.h"
@@ -170,5 +173,8 @@ tide_status tide_pool_adopt(tide_pool *pool)
     tide_error_prepare();
     TIDE_FORWARD(tide_streams_adopt(pool, "tide_pool_adopt"));
     tide_pool_own(pool->core);
+    tide_lock_assert_none();
+    while (__atomic_load_n(&pool->core->working, __ATOMIC_ACQUIRE)) /* the old owner presses it */
+        usleep(100);
     return TIDE_OK;
 }

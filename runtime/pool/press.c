@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -230,12 +231,16 @@ static void press_look(tide_pool *pool, void *user)
 {
     pressing *by = user;
     uint64_t number = pool->core->list.number;
-    if (pool->core->device == by->device && number > by->after && press_is_mine(pool) &&
-        (by->next == NULL || number < by->next->core->list.number))
-        by->next = pool;
+    if (pool->core->device != by->device || number <= by->after || !press_is_mine(pool) ||
+        (by->next != NULL && number > by->next->core->list.number))
+        return;
+    if (by->next != NULL)
+        tide_pool_worked(by->next->core);
+    by->next = pool;
+    tide_pool_working(pool->core);
 }
 
-/* The next pool of the calling thread. */
+/* The next pool of the calling thread, `working`: who adopts it meanwhile waits. */
 static tide_pool *press_next(pressing *by)
 {
     by->next = NULL;
@@ -243,6 +248,18 @@ static tide_pool *press_next(pressing *by)
     if (by->next != NULL)
         by->after = by->next->core->list.number;
     return by->next;
+}
+
+/* What goes while the stream is captured is not to be had before that is over. */
+static size_t press_own(tide_pool *pool, size_t bytes)
+{
+    tide_pool_core *core = pool->core;
+    tide_lock_assert_none();
+    size_t gone = tide_device_capturing(core->device, core->streams.own)
+                      ? 0
+                      : tide_pool_press(pool, NULL, NULL, bytes);
+    tide_pool_worked(core);
+    return gone;
 }
 
 /* Of a device only the calling thread's own: drivers are called with nothing locked, and no other thread
@@ -254,7 +271,7 @@ size_t tide_pools_press(tide_device *device, int memory, size_t bytes)
         tide_pools_visit(press_visit, &by);
     else if (tide_budget_is_own(device, memory))
         while (by.gone < bytes && press_next(&by) != NULL)
-            by.gone += tide_pool_press(by.next, NULL, NULL, bytes - by.gone);
+            by.gone += press_own(by.next, bytes - by.gone);
     return by.gone;
 }
 

@@ -26,7 +26,9 @@
 
 #include "runtime/pool/core.h"
 
-/* Cold code changes slots until tide_pool_worked. Owner only; may be nested in nothing. */
+/* Cold code changes slots until tide_pool_worked. Owner only; may be nested in nothing. Where the owner
+ * may be another thread's call before that is over (tide_pools_press) it is begun with the registry
+ * locked, and tide_pool_adopt waits. */
 static inline void tide_pool_working(tide_pool_core *core)
 {
     __atomic_store_n(&core->working, true, __ATOMIC_RELAXED);
@@ -36,7 +38,7 @@ static inline void tide_pool_working(tide_pool_core *core)
 static inline void tide_pool_worked(tide_pool_core *core)
 {
     __asm__ volatile("" ::: "memory");
-    __atomic_store_n(&core->working, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&core->working, false, __ATOMIC_RELEASE);
 }
 
 /* Gives back free slots of the pool's device until that is so many bytes, or none are left: first

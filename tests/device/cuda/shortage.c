@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/device_bump.h>
@@ -376,6 +377,113 @@ TEST(what_another_stream_gives_back_is_waited_for)
     assert_int_equal(asked, 0);
     finish(&s);
     expect_ok(tide_pool_destroy(pool));
+}
+
+/* Of a larger slot, that is: what it has will do. */
+TEST(for_a_smaller_slot_nobody_gives_any_up)
+{
+    tide_pool *other = another_pool("other", b.stream);
+    use_and_free(other, b.stream);
+    for (int round = 0; round < 20; round++) {
+        TIDE_SCOPE(b.pool);
+        if (round > 0)
+            assert_non_null(tide_acquire(b.pool, uint8_t, UNIT));
+        assert_non_null(tide_acquire(b.pool, uint8_t, 8 * UNIT));
+        if (round == 1)
+            fake_limit(fake_live_bytes());
+    }
+    assert_int_equal(asked + pressed_of(other), 0);
+    expect_ok(tide_pool_destroy(other));
+}
+
+/* What is to be had for that is not there before the capture is over. */
+TEST(pools_of_a_captured_stream_keep_theirs)
+{
+    tide_pool *other = another_pool("other", b.stream);
+    use_and_free(other, b.stream);
+    expect_ok(tide_capture_begin(b.pool));
+    fake_capture_begin(b.stream);
+    expect_refused(b.pool);
+    assert_int_equal(pressed_of(other), 0);
+    expect_capture_whole(b.stream);
+    tide_capture_drop(tide_capture_end(b.pool), b.stream);
+    expect_wanted_of(b.pool);
+    expect_ok(tide_pool_destroy(other));
+}
+
+/* Sizes of buffers are the steps in which such a slot grows. */
+TEST(a_slot_that_is_a_buffer_grows_at_no_cost_for_others)
+{
+    tide_buffers *cache = bench_buffers(&b, TIDE_BUFFER_DEVICE),
+                 *mine = bench_buffers(&b, TIDE_BUFFER_DEVICE);
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = mine});
+    expect_ok(tide_buffer_release(cache, tide_buffer_acquire(cache, UNIT)));
+    {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, uint8_t, 20 * UNIT));
+    }
+    const size_t least = tide_buffers_round_up(mine, 20 * UNIT + 1);
+    expect_ok(tide_device_memory_set(
+        b.device,
+        &(tide_device_memory_options){.limit_bytes = memory_of(b.device).bytes_held + least}));
+    {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, uint8_t, 20 * UNIT + 1));
+    }
+    tide_buffers_statistics now;
+    expect_ok(tide_buffers_stats(cache, &now, NULL, 0));
+    assert_true(now.bytes_cached >= UNIT);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(mine));
+    expect_ok(tide_buffers_destroy(cache));
+}
+
+/* ---- handed over while it gives back ---------------------------------------------------------- */
+
+static tide_pool *given;
+static bool adopted; /* atomic */
+
+static void wait_for_the_press(void)
+{
+    while (fake_held_up() == 0)
+        usleep(1000);
+}
+
+static void *adopt(void *unused)
+{
+    wait_for_the_press();
+    __atomic_store_n(&adopted, tide_pool_adopt(given) == TIDE_OK, __ATOMIC_RELAXED);
+    (void)tide_pool_destroy(given);
+    return unused;
+}
+
+static void *end_the_press_late(void *early)
+{
+    wait_for_the_press();
+    usleep(20000);
+    *(bool *)early = __atomic_load_n(&adopted, __ATOMIC_RELAXED);
+    fake_hold_up(NULL);
+    return NULL;
+}
+
+TEST(a_pool_that_gives_back_is_adopted_afterwards)
+{
+    pthread_t threads[2];
+    bool early = false;
+    if (seed % 2 == 0)
+        return; /* pages go back without a call */
+    given = another_pool("given", b.stream);
+    adopted = false;
+    use_and_free(given, b.stream);
+    fake_hold_up("cuMemFreeAsync");
+    assert_int_equal(pthread_create(&threads[0], NULL, adopt, NULL), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, end_the_press_late, &early), 0);
+    expect_wanted_of(b.pool);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(adopted);
+    assert_false(early);
 }
 
 /* ---- what a refusal says -------------------------------------------------------------------------- */
