@@ -118,10 +118,11 @@ static bool memory_draws_buffers(const tide_pool_core *core, const tide_row *row
     return core->buffers != NULL && row->device == core->device && align <= MIN_ALIGN;
 }
 
-/* The whole size of a buffer for so many bytes, where the limit has room for that. */
+/* The whole size of a buffer for so many bytes, where the limit has room for that. Sizes of buffers grow
+ * geometrically themselves. */
 static size_t memory_whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
 {
-    size_t whole = tide_lend->round_up(core->buffers, bytes);
+    size_t whole = core->disabled ? bytes : tide_lend->round_up(core->buffers, bytes);
     return whole > bytes && whole <= room ? whole : bytes;
 }
 
@@ -186,10 +187,11 @@ static tide_status memory_size(tide_pool *pool, tide_row *row, tide_slot *slot,
     size_t wanted = memory_least_bytes(request, align);
     TIDE_FORWARD(memory_make_own_room(pool, row, slot, wanted, request->call));
     size_t room = memory_room_beside(core, record);
-    *bytes = memory_round_up(
-        memory_grown_bytes(core, record, request, wanted, room / align * align), align);
-    if (memory_draws_buffers(core, row, align) && !core->disabled)
-        *bytes = memory_whole_buffer(core, *bytes, room);
+    *bytes =
+        memory_draws_buffers(core, row, align)
+            ? memory_whole_buffer(core, wanted, room)
+            : memory_round_up(
+                  memory_grown_bytes(core, record, request, wanted, room / align * align), align);
     tide_assert(*bytes >= request->bytes && *bytes > 0 && *bytes <= room);
     return TIDE_OK;
 }
@@ -321,15 +323,17 @@ static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size
 {
     if (!want->device->host)
         TIDE_FORWARD(tide_streams_own(pool, call));
-    if (want->buffer == NULL)
+    const bool needed = want->slot != NULL;
+    if (want->buffer == NULL && needed)
         memory_ask_program(pool, want);
-    if (want->bytes > least) {
+    if (want->bytes > least && want->buffer == NULL) {
         tide_status status = memory_try(pool, want, true, data);
         if (status == TIDE_OK)
             return status;
         want->bytes = least;
     }
-    tide_status status = tide_memory_allocate(pool, want, data);
+    tide_status status =
+        needed ? tide_memory_allocate(pool, want, data) : memory_try(pool, want, true, data);
     return status == TIDE_OK ? status : memory_refuse(pool, want, status, call);
 }
 
@@ -421,7 +425,7 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
         .memory = TIDE_MEMORY_DEVICE,
         .align = align,
         .row = row,
-        .slot = request->shrink ? NULL : slot, /* for less nobody gives any up */
+        .slot = request->shrink ? NULL : slot, /* can be done without: nobody gives any up */
         .buffer = memory_draws_buffers(core, row, align) ? &made.buffer : NULL};
     void *data = NULL;
     if (want.buffer != NULL && (core->buffers->flags & 0xFF) == TIDE_BUFFER_MANAGED)

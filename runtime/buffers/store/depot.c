@@ -283,17 +283,25 @@ static size_t depot_missing(const tide_device *device, tide_status status, size_
                : bytes;
 }
 
+static void depot_count_pressed(tide_buffers *buffers, size_t bytes)
+{
+    tide_lock_take(&buffers->mutex);
+    buffers->pressed++;
+    tide_lock_let_go(&buffers->mutex);
+    TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
+}
+
 /* What buffers have cached goes, and it is asked for once more. */
 static tide_status depot_allocate_calmly(tide_buffers *buffers, const tide_want *want, size_t bytes,
                                          tide_status status, void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
     size_t missing = depot_missing(device, status, bytes, false);
-    return missing != 0 && tide_depot_press(device, tide_hand_over_memory_of(buffers, want->key),
-                                            missing) != 0
-               ? tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call,
-                                         data)
-               : status;
+    if (missing == 0 ||
+        tide_depot_press(device, tide_hand_over_memory_of(buffers, want->key), missing) == 0)
+        return status;
+    depot_count_pressed(buffers, bytes);
+    return tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
 }
 
 /* What nobody uses of the memory that the buffer is of is given back, and it is asked for once more;
@@ -309,10 +317,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
         return status;
     if (want->calm)
         return depot_allocate_calmly(buffers, want, bytes, status, data);
-    tide_lock_take(&buffers->mutex);
-    buffers->pressed++;
-    tide_lock_let_go(&buffers->mutex);
-    TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
+    depot_count_pressed(buffers, bytes);
     for (bool again = true; again && tries < TRIES_MAX; tries++) {
         size_t missing = depot_missing(device, status, bytes, tries > 1);
         size_t gone = missing != 0 ? tide_press(device, memory, missing) : 0;
