@@ -83,6 +83,35 @@ TEST(a_pool_of_managed_buffers_has_managed_slots)
     bench_end(&b);
 }
 
+/* Where the host may not use it beside kernels the driver does not move it out: then pools of the device
+ * give up theirs for it, and more than the device has is never to be had. */
+TEST(it_is_the_devices_own_where_it_is_not_moved)
+{
+    for (unsigned moved = 0; moved < 2; moved++) {
+        bench b = bench_start_without(6, moved != 0 ? 0 : FAKE_CONCURRENT);
+        tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
+        tide_pool *pool = tide_pool_create(
+            &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+        {
+            TIDE_SCOPE(b.pool);
+            TIDE_SCOPE(pool);
+            assert_non_null(tide_acquire(b.pool, uint8_t, 8 * BYTES));
+            assert_non_null(tide_acquire(pool, uint8_t, BYTES));
+        }
+        fake_limit(fake_live_bytes());
+        {
+            TIDE_SCOPE(pool);
+            assert_null(tide_acquire(pool, uint8_t, info_of(b.device).bytes + 1));
+            assert_int_equal(stats_of(pool).pressed, moved);
+            assert_int_equal(tide_acquire(pool, uint8_t, 4 * BYTES) == NULL, moved);
+            assert_int_equal(stats_of(b.pool).pressed, 1 - moved);
+        }
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_buffers_destroy(buffers));
+        bench_end(&b);
+    }
+}
+
 /* ---- where there is none -------------------------------------------------------------------- */
 
 TEST(a_device_without_it_says_so)

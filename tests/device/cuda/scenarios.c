@@ -74,9 +74,11 @@ TEST(a_method_enters_the_context_once)
         expect_ok(
             b.device->methods->allocate(b.device, streams[i], TIDE_MEMORY_DEVICE, 64, 64, &data));
         assert_int_equal(fake_calls("cuCtxPushCurrent"), 1);
+        assert_int_equal(fake_calls("cuThreadExchangeStreamCaptureMode"), 2);
         b.device->methods->release(b.device, streams[i], TIDE_MEMORY_DEVICE, data, 64);
         assert_int_equal(fake_calls("cuEventRecord"), 1);
         assert_int_equal(fake_calls("cuCtxPushCurrent"), 2);
+        assert_int_equal(fake_calls("cuThreadExchangeStreamCaptureMode"), 4);
         assert_int_equal(fake_current_device(), 1);
     }
     fake_use_device(-1);
