@@ -325,10 +325,11 @@ int entry_queue(void *handle, const work *one)
         fake_complain("%s in another context than its stream's", one->what);
         return INVALID_CONTEXT;
     }
-    for (unsigned i = 0; i < one->range_count && !one->between; i++)
-        if (!memory_reached(one->ranges[i].data, on->context))
-            fake_complain("%s of device %u uses memory of another without access", one->what,
-                          on->context->device);
+    for (unsigned i = 0; i < one->range_count && !one->between; i++) {
+        const context *owner = memory_owner((uint64_t)(uintptr_t)one->ranges[i].data);
+        if (owner != NULL && owner != on->context)
+            fake_complain("%s of device %u uses memory of another", one->what, on->context->device);
+    }
     int result = capture_implicit(on, one->what);
     if (result == 0)
         model_queue(on, one);

@@ -343,14 +343,6 @@ const context *memory_owner(uint64_t address)
                                  : one->plain;
 }
 
-bool memory_reached(const void *data, const context *by)
-{
-    const block *one = arena_at((uint64_t)(uintptr_t)data);
-    if (one == NULL)
-        return pages_reached(data, by);
-    return one->backed == NULL || one->backed->context == by;
-}
-
 void *memory_pinned(size_t bytes)
 {
     block *one = new_block();

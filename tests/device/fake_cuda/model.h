@@ -233,7 +233,6 @@ void pages_reset(void);
 void *pages_see(const void *device_memory); /* NULL: in no range */
 bool pages_live(const void *data, size_t bytes);
 const context *pages_owner(const void *data);
-bool pages_reached(const void *data, const context *by);
 size_t pages_extents(struct extent *all); /* NULL: how many there are */
 void pages_show_all(bool shown);
 
@@ -244,9 +243,8 @@ uint64_t memory_take_plain(size_t bytes);
 bool memory_give_plain(uint64_t address);
 uint64_t memory_take_managed(size_t bytes);
 void memory_trim(reserve *of, uint64_t keep);
-size_t memory_kept(void);                                 /* by pools, and not in use */
-bool memory_reached(const void *data, const context *by); /* by its device's work */
-const context *memory_owner(uint64_t address);            /* NULL: the host's */
+size_t memory_kept(void);                      /* by pools, and not in use */
+const context *memory_owner(uint64_t address); /* NULL: the host's */
 void memory_end_pool(reserve *of);
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);

@@ -20,12 +20,11 @@ typedef struct range {
 } range;
 
 typedef struct physical {
-    bool live, released, mapped;
+    bool live, released, mapped, access; /* access: by its device */
     unsigned device;
     int file;
     size_t bytes;
     char *at; /* where it is mapped */
-    bool access[DEVICES];
 } physical;
 
 static struct {
@@ -50,21 +49,13 @@ static physical *mapped_at(const char *at)
     return NULL;
 }
 
-static bool is_accessible(const physical *one)
-{
-    for (unsigned i = 0; i < DEVICES; i++)
-        if (one->access[i])
-            return true;
-    return false;
-}
-
 /* Mappings that lie side by side are as one. */
 bool pages_live(const void *data, size_t bytes)
 {
     const char *at = data, *end = at + bytes;
     do {
         const physical *one = mapped_at(at);
-        if (one == NULL || !is_accessible(one))
+        if (one == NULL || !one->access)
             return false;
         at = one->at + one->bytes;
     } while (at < end);
@@ -77,17 +68,11 @@ const context *pages_owner(const void *data)
     return one != NULL ? &fake.contexts[one->device] : NULL;
 }
 
-bool pages_reached(const void *data, const context *by)
-{
-    const physical *one = mapped_at(data);
-    return one == NULL || one->access[by->device];
-}
-
 size_t pages_extents(extent *all)
 {
     size_t count = 0;
     for (const physical *one = pages.handles; one < pages.handles + HANDLES; one++)
-        if (one->mapped && is_accessible(one)) {
+        if (one->mapped && one->access) {
             if (all != NULL)
                 all[count] = (extent){.address = (uintptr_t)one->at, .bytes = one->bytes};
             count++;
@@ -241,7 +226,7 @@ int pages_map(uint64_t at, size_t bytes, size_t offset, unsigned long long handl
     memset(host, 0xA5, bytes);
     one->mapped = true;
     one->at = from;
-    memset(one->access, 0, sizeof one->access);
+    one->access = false;
     return 0;
 }
 
@@ -253,7 +238,7 @@ int pages_unmap(uint64_t at, size_t bytes)
     if (one == NULL || one->at != from || one->bytes != bytes)
         return TIDE_CU_INVALID_VALUE;
     const work last = {.ranges = {{from, bytes, true}}, .range_count = 1, .what = "cuMemUnmap"};
-    if (is_accessible(one))
+    if (one->access)
         model_check(&last, &fake.known, "the host");
     map_nothing(pages_see(from), bytes);
     map_nothing(from, bytes);
@@ -262,24 +247,17 @@ int pages_unmap(uint64_t at, size_t bytes)
     return 0;
 }
 
-/* Of whole mappings, without a hole between them. */
+/* Of whole mappings, without a hole between them, for the device that has the memory. */
 int pages_set_access(uint64_t at, size_t bytes, const tide_cu_access *access, size_t count)
 {
     char *from = (char *)(uintptr_t)at, *end = from + bytes;
     for (char *next = from; next < end;) {
-        const physical *one = mapped_at(next);
-        if (one == NULL || one->at != next || one->at + one->bytes > end)
-            return TIDE_CU_INVALID_VALUE;
-        next += one->bytes;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (access[i].location.type != TIDE_CU_LOCATION_DEVICE ||
-            (unsigned)access[i].location.id >= fake.devices)
-            return TIDE_CU_INVALID_VALUE;
-    for (char *next = from; next < end;) {
         physical *one = mapped_at(next);
-        for (size_t i = 0; i < count; i++)
-            one->access[access[i].location.id] = access[i].flags == TIDE_CU_ACCESS_READ_WRITE;
+        if (one == NULL || one->at != next || one->at + one->bytes > end || count != 1 ||
+            access->location.type != TIDE_CU_LOCATION_DEVICE ||
+            (unsigned)access->location.id != one->device)
+            return TIDE_CU_INVALID_VALUE;
+        one->access = access->flags == TIDE_CU_ACCESS_READ_WRITE;
         next += one->bytes;
     }
     return 0;
