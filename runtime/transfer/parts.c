@@ -113,10 +113,10 @@ static tide_status parts_status_of(tide_frame_result helped)
 
 static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size_t count, bool up)
 {
-    for (const tide_part *one = parts; one < parts + count; one++) {
-        const size_t bytes = parts_bytes_of(one);
-        TIDE_FORWARD(up ? tide_upload(pool, one->data, one->host, bytes)
-                        : tide_download(pool, one->host, one->data, bytes));
+    for (; count > 0; parts++, count--) { /* `parts` may be NULL where there is none */
+        const size_t bytes = parts_bytes_of(parts);
+        TIDE_FORWARD(up ? tide_upload(pool, parts->data, parts->host, bytes)
+                        : tide_download(pool, parts->host, parts->data, bytes));
     }
     return TIDE_OK;
 }
