@@ -35,6 +35,7 @@ static bool work_and_end(void *stream)
     exit(unexpected() == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
+static pthread_t thread;
 static pthread_barrier_t both; /* main and the thread */
 
 static void do_rounds(tide_pool *own, unsigned rounds)
@@ -56,19 +57,18 @@ static void *go_on(void *stream)
     do_rounds(own, 1000);
     if (tide_pool_wait(own) != TIDE_ERROR_DEVICE)
         _exit(4);
-    pthread_barrier_wait(&both);
     return NULL;
 }
 
 static void let_go_on(void)
 {
     pthread_barrier_wait(&both);
-    pthread_barrier_wait(&both);
+    if (pthread_join(thread, NULL) != 0)
+        _exit(6);
 }
 
 static bool end_beside_thread(void *stream)
 {
-    pthread_t thread;
     if (pthread_barrier_init(&both, NULL, 2) != 0 ||
         pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
         return false;
