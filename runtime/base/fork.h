@@ -19,6 +19,8 @@ typedef enum tide_fork_rank {
     TIDE_FORK_EVENTS,     /* the queue of events, and who hears them                            */
     TIDE_FORK_LISTEN,     /* no lock: the child closes the socket                               */
     TIDE_FORK_PAGES,      /* not taken: the child calls no driver. A device maps or unmaps      */
+    TIDE_FORK_CAPTURES,   /* graphs whose memory is not given back yet                          */
+    TIDE_FORK_DEFERRED,   /* what is on its way back, of all devices                            */
     TIDE_FORK_MEMORY,     /* one device's own lists                                             */
     TIDE_FORK_SAMPLES,    /* who took what memory                                               */
     TIDE_FORK_RANKS

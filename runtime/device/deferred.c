@@ -4,26 +4,34 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
 enum { LOOKS = 8 }; /* of a settle that does not wait */
 
 typedef struct deferred_note {
-    tide_deferred deferred; /* first; `go` is NULL */
+    tide_deferred deferred; /* first */
     uint64_t number;        /* of the stream: a handle may be another one in each thread */
 } deferred_note;
 
 typedef void deferred_function(tide_device *device, tide_deferred *deferred);
 
-static tide_lock deferred_lock = TIDE_LOCK(TIDE_FORK_MEMORY); /* of the lists of all devices */
+static tide_lock deferred_lock = TIDE_LOCK(TIDE_FORK_DEFERRED); /* of the lists of all devices */
+
+static void deferred_take_lock(void)
+{
+    static const tide_fork_handlers handlers = {.lock = &deferred_lock};
+    tide_fork_register(TIDE_FORK_DEFERRED, &handlers);
+    tide_lock_take(&deferred_lock);
+}
 
 /* Puts a list at the end of the device's, or, if it was taken from there, at the beginning. */
 static void deferred_link(tide_device *device, tide_deferred *list, bool back)
 {
     if (list == NULL)
         return;
-    tide_lock_take(&deferred_lock);
+    deferred_take_lock();
     tide_deferred *other = device->deferred, *first = back ? list : other;
     tide_deferred *second = back ? other : list;
     tide_deferred **link = &first;
@@ -37,7 +45,7 @@ static void deferred_link(tide_device *device, tide_deferred *list, bool back)
 /* The oldest, so many at most. */
 static tide_deferred *deferred_take(tide_device *device, unsigned most)
 {
-    tide_lock_take(&deferred_lock);
+    deferred_take_lock();
     tide_deferred *list = device->deferred, **link = &list;
     for (unsigned i = 0; i < most && *link != NULL; i++)
         link = &(*link)->next;
@@ -92,22 +100,28 @@ static void deferred_go(tide_device *device, tide_deferred *one)
     if (one->mark != NULL)
         device->methods->mark_drop(device, one->mark);
     one->mark = NULL;
-    if (one->go != NULL)
-        one->go(device, one);
-    else
-        tide_os_free(one);
+    one->go(device, one);
+}
+
+/* ---- notes -------------------------------------------------------------------------------- */
+
+static void deferred_forget(tide_device *device, tide_deferred *deferred)
+{
+    (void)device;
+    tide_os_free(deferred);
 }
 
 static bool deferred_is_note(const tide_deferred *one, uint64_t number)
 {
-    return one->go == NULL && ((const deferred_note *)(const void *)one)->number == number;
+    return one->go == deferred_forget &&
+           ((const deferred_note *)(const void *)one)->number == number;
 }
 
 /* The note at the end, and the one that there was of its stream, out; NULL: none. Somebody may be short of
  * memory at any moment: one of the two is always there. */
 static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
 {
-    tide_lock_take(&deferred_lock);
+    deferred_take_lock();
     tide_deferred *first = device->deferred, **link = &first, *older = NULL;
     while (*link != NULL)
         if (older == NULL && deferred_is_note(*link, note->number)) {
@@ -123,26 +137,13 @@ static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
     return older;
 }
 
-void tide_deferred_note(tide_device *device, void *stream)
-{
-    deferred_note *note = tide_os_resize(NULL, sizeof *note);
-    if (note == NULL)
-        return;
-    *note = (deferred_note){.deferred = {.stream = stream, .mark = deferred_mark(device, stream)},
-                            .number = device->methods->stream_number(device, stream)};
-    tide_deferred *older = deferred_replace(device, note);
-    if (older != NULL)
-        deferred_go(device, older);
-}
-
-/* `only`: of those for which this is to be done; NULL: of any. */
-static bool deferred_settle(tide_device *device, bool wait, deferred_function *only)
+/* Of the oldest, so many at most. `only`: of those for which this is to be done; NULL: of any. */
+static bool deferred_settle(tide_device *device, bool wait, deferred_function *only, unsigned most)
 {
     tide_failure why;
     tide_deferred *kept = NULL, **last = &kept;
     bool any = false;
     tide_failure_keep(&why);
-    const unsigned most = !wait && only == NULL ? LOOKS : UINT32_MAX;
     for (tide_deferred *one = deferred_take(device, most), *next; one != NULL; one = next) {
         next = one->next;
         one->next = NULL;
@@ -160,15 +161,36 @@ static bool deferred_settle(tide_device *device, bool wait, deferred_function *o
     return any;
 }
 
+/* One without a mark would be of no use. For a stream that is new here one of those that are gone may go: of
+ * a thread that has ended, say, whose own stream the handle was. */
+void tide_deferred_note(tide_device *device, void *stream)
+{
+    void *mark = deferred_mark(device, stream);
+    deferred_note *note = mark != NULL ? tide_os_resize(NULL, sizeof *note) : NULL;
+    if (note == NULL) {
+        if (mark != NULL)
+            device->methods->mark_drop(device, mark);
+        return;
+    }
+    *note = (deferred_note){.deferred = {.stream = stream, .mark = mark, .go = deferred_forget},
+                            .number = device->methods->stream_number(device, stream)};
+    tide_deferred *older = deferred_replace(device, note);
+    if (older != NULL)
+        deferred_go(device, older);
+    else
+        (void)deferred_settle(device, false, deferred_forget, LOOKS);
+}
+
 bool tide_deferred_settle(tide_device *device, bool wait)
 {
-    return tide_deferred_any(device) && deferred_settle(device, wait, NULL);
+    return tide_deferred_any(device) &&
+           deferred_settle(device, wait, NULL, wait ? UINT32_MAX : LOOKS);
 }
 
 void tide_deferred_settle_of(tide_device *device, deferred_function *go)
 {
     if (tide_deferred_any(device))
-        (void)deferred_settle(device, false, go);
+        (void)deferred_settle(device, false, go, UINT32_MAX);
 }
 
 void tide_deferred_end(tide_device *device)

@@ -5,14 +5,14 @@
  * in the last close of the device.
  *
  * While the stream is captured no event can be recorded there, so it is recorded by the first settle
- * after that; one that waits does without, where the driver has none. */
+ * after that; one that waits does without, where the driver has none. Until then the stream must stay. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_DEFERRED_H
 #define TIDEPOOL_RUNTIME_DEVICE_DEFERRED_H
 
 #include "runtime/device/device.h"
 
 /* A member of what is deferred, so that this needs no memory. `go` gets it when it is in no list any
- * more, on any thread; no lock is held. NULL: it is only waited for, and freed (tide_os_free): tide_deferred_note. */
+ * more, on any thread; no lock is held. */
 typedef struct tide_deferred {
     struct tide_deferred *next;
     void *stream, *mark; /* mark: NULL if there is none yet */
@@ -28,7 +28,7 @@ void tide_deferred_put_marked(tide_device *device, void *mark, tide_deferred *de
                               void (*go)(tide_device *device, tide_deferred *deferred));
 
 /* Work that is queued on the stream now is to be waited for where memory is short, and nothing else: kept once
- * for each stream, of which the latest work comes last. Without memory it is not. Any thread. */
+ * for each stream, of which the latest work comes last. Without memory, or an event, it is not. Any thread. */
 void tide_deferred_note(tide_device *device, void *stream);
 
 /* What is due is done: of the oldest few, or, if the host is to wait, of all. Functions of the

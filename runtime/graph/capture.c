@@ -8,6 +8,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/device/deferred.h"
@@ -70,12 +71,19 @@ tide_status tide_capture_begin(tide_pool *pool)
 
 /* ---- those that have ended and are not dropped ---------------------------------------------- */
 
-static tide_lock capture_lock = TIDE_LOCK(TIDE_FORK_MEMORY);
+static tide_lock capture_lock = TIDE_LOCK(TIDE_FORK_CAPTURES);
 static tide_capture *captures_ended;
+
+static void capture_take_lock(void)
+{
+    static const tide_fork_handlers handlers = {.lock = &capture_lock};
+    tide_fork_register(TIDE_FORK_CAPTURES, &handlers);
+    tide_lock_take(&capture_lock);
+}
 
 static void capture_enlist(tide_capture *capture)
 {
-    tide_lock_take(&capture_lock);
+    capture_take_lock();
     capture->next = captures_ended;
     captures_ended = capture;
     tide_lock_let_go(&capture_lock);
@@ -174,7 +182,7 @@ tide_capture *tide_capture_end(tide_pool *pool)
 
 static bool capture_is_live(const tide_capture *capture)
 {
-    tide_lock_take(&capture_lock);
+    capture_take_lock();
     bool live = *capture_find(capture) != NULL;
     tide_lock_let_go(&capture_lock);
     return live;
@@ -225,7 +233,7 @@ void tide_capture_finish(tide_pool *pool)
 /* False: another thread has dropped it. */
 static bool capture_forget(const tide_capture *capture)
 {
-    tide_lock_take(&capture_lock);
+    capture_take_lock();
     tide_capture **link = capture_find(capture);
     bool live = *link != NULL;
     if (live)

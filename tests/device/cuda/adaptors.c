@@ -446,7 +446,8 @@ static bool held_at_fork;
 
 static void look_at_fork(void)
 {
-    held_at_fork = tide_lock_held(TIDE_FORK_GRAPHS);
+    held_at_fork = tide_lock_held(TIDE_FORK_GRAPHS) && tide_lock_held(TIDE_FORK_CAPTURES) &&
+                   tide_lock_held(TIDE_FORK_DEFERRED);
 }
 
 /* Registered first, so asked last. */
@@ -460,6 +461,7 @@ TEST(a_child_finds_the_lists_of_graphs_whole)
 {
     held_at_fork = false;
     use_and_drop((tide_torch_pool){6, 2}, fake_stream_create(0), BYTES);
+    expect_status(tide_capture_drop((tide_capture *)(void *)&held_at_fork, NULL), TIDE_ERROR_STALE);
     fake_count_anew();
     pid_t child = fork_child(60);
     if (child == 0) {

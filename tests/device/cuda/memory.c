@@ -293,6 +293,46 @@ TEST(memory_that_goes_again_and_again_is_noted_once)
     bench_end(&b);
 }
 
+/* Its stream would be asked later, and may be gone then. */
+TEST(where_there_is_no_event_nothing_is_noted)
+{
+    bench b = bench_start(1);
+    void *stream = fake_stream_create(0);
+    tide_pool *pool = bench_pool(&b, stream);
+    assert_non_null(tide_acquire(pool, uint8_t, HALF));
+    expect_ok(tide_pool_reset(pool));
+    fake_fail("cuEventRecord", 1, TIDE_CU_INVALID_VALUE, false);
+    assert_int_equal(tide_pool_trim(pool, TIDE_ALL_TYPES).slots, 1);
+    assert_int_equal(fake_failures(), 1);
+    expect_ok(tide_pool_destroy(pool));
+    fake_synchronise(stream);
+    fake_stream_destroy(stream);
+    expect_ok(tide_device_memory_trim(b.device, 0));
+    bench_end(&b);
+}
+
+static void *use_own_stream(void *device)
+{
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = device, .stream = (void *)TIDE_CU_STREAM_PER_THREAD});
+    (void)tide_acquire(pool, uint8_t, HALF);
+    (void)tide_pool_reset(pool);
+    (void)tide_pool_destroy(pool);
+    return NULL;
+}
+
+TEST(notes_of_threads_that_have_ended_go)
+{
+    bench b = bench_start(1);
+    fake_count_anew();
+    for (int i = 0; i < 50; i++) {
+        (void)on_thread(use_own_stream, b.device);
+        fake_synchronise_all();
+    }
+    assert_in_range(fake_calls("cuEventCreate"), 1, 3);
+    bench_end(&b);
+}
+
 /* ---- memory for other processes ------------------------------------------------------------- */
 
 /* CUDA's own calls share what cuMemAlloc gave, and nothing of a memory pool. */
