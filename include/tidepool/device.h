@@ -40,8 +40,9 @@ TIDE_BEGIN_DECLS
 TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close waits for what must be given back behind work on the device
- * (imported arrays, copies, dropped graphs), and releases the device. TIDE_ERROR_STATE, nothing changed, while pools, buffers or exported
- * arrays are on it. Nobody waits once the process exits. The host and NULL: TIDE_OK. Any thread. */
+ * (imported arrays, copies, dropped graphs), and releases the device. TIDE_ERROR_STATE, nothing
+ * changed, while pools, buffers or exported arrays are on it. Nobody waits once the process exits. The
+ * host and NULL: TIDE_OK. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {

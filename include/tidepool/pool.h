@@ -105,8 +105,9 @@ TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 TIDE_API tide_pool *tide_pool_local(void);
 
 /* Makes the calling thread the owner. The old owner's last call comes before this one, by a queue or
- * a join; if that thread is giving back, for another pool, what this one has free, the call waits. TIDE_ERROR_STATE, nothing changed: in the child of a fork, a pool of another of the parent's
- * threads; a pool on CUDA's per-thread default stream, which is another stream in another thread. */
+ * a join; while that thread is giving back, for another pool, what this one has free, the call waits.
+ * TIDE_ERROR_STATE, nothing changed: in the child of a fork, a pool of another of the parent's threads;
+ * a pool on CUDA's per-thread default stream, which is another stream in another thread. */
 TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
 
 /* Rewinds everything, at any depth; memory is kept. Scopes that are still open do nothing when they

@@ -219,8 +219,8 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
 /* runtime/device/over.c
  * Waits for a stream, or a mark, on behalf of what must not go before that is over. False: the stream is
  * captured (TIDE_ERROR_STATE). True: it is over, or the wait failed, so that nobody can tell, or the device
- * is lost, or exit has begun. In the last case nobody has waited: memory of the device may be given back, since it stays
- * with the driver then, but nothing that is somebody else's (tide_device_unwatched, asked
+ * is lost, or exit has begun. In the last case nobody has waited: memory of the device may be given back,
+ * since it stays with the driver then, but nothing that is somebody else's (tide_device_unwatched, asked
  * afterwards). */
 bool tide_device_stream_over(tide_device *device, void *stream);
 bool tide_device_mark_over(tide_device *device, void *mark);
