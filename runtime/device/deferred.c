@@ -118,7 +118,7 @@ static bool deferred_is_note(const tide_deferred *one, uint64_t number)
 }
 
 /* The note at the end, and the one that there was of its stream, out; NULL: none. Somebody may be short of
- * memory at any moment: one of the two is always there. */
+ * memory at any moment: one of the two is there, unless somebody else is just looking whether it is due. */
 static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
 {
     deferred_take_lock();

@@ -275,9 +275,9 @@ typedef struct place {
     tide_cl_mem mem; /* NULL: an address of shared virtual memory, or of the host */
     size_t offset;
     void *address;
-    bool
-        ours; /* of buffers: one, or pinned memory. What only looks like an address may be a number that
-                  stands for memory of another device: the driver would follow it */
+    /* Of buffers: it is one, or pinned memory. What only looks like an address may be a number that stands
+     * for memory of another device: the driver would follow it. */
+    bool ours;
 } place;
 
 static place opencl_place_of(tide_opencl_device *device, const void *data)
