@@ -24,10 +24,9 @@ TIDE_API void *tide_acquire_type(tide_pool *pool, tide_type type, size_t n);
 /* Makes a live array of the pool n elements long: its elements stay, new ones are uninitialised. An n
  * below its length changes nothing. It belongs to the scope that acquired it, as before.
  *
- * Where its slot has no room it moves to memory a quarter larger at least, or to the next larger size of
- * the buffers that the pool draws from, and its old address is invalid: use the result. On a device the
- * copy is queued in the pool's stream, after what declared streams do. At check level 2 a guarded array
- * always moves. The youngest arrays are found first.
+ * Where its slot has no room it moves to memory a quarter larger at least, and its old address is
+ * invalid: use the result. On a device the copy is queued in the pool's stream, after what declared
+ * streams do. At check level 2 a guarded array always moves. The youngest arrays are found first.
  *
  * NULL with a message, the array unchanged: TIDE_ERROR_STALE if it is no live array of this type and
  * pool (views and exported arrays are none), and the errors of an acquire. N-D: tide_array_grow. */

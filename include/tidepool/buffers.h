@@ -68,9 +68,9 @@ enum {
  *
  * Memory for other processes is there where tide_device_information says `exports`, else
  * TIDE_ERROR_DEVICE. It comes from cuMemAlloc, so a miss costs more, and CUDA's own calls take it: the
- * pointer of a buffer, or of an array of a pool that draws from such buffers, goes to cuIpcGetMemHandle
- * (cudaIpcGetMemHandle), and the handle to another process, for cuIpcOpenMemHandle there. It names the
- * whole allocation, so the pointer's offset from the start of that (cuMemGetAddressRange) goes along. The
+ * start of the allocation of a buffer, or of an array of a pool that draws from such buffers
+ * (cuMemGetAddressRange), goes to cuIpcGetMemHandle (cudaIpcGetMemHandle), and the handle to another
+ * process, for cuIpcOpenMemHandle there; the pointer's offset from the start goes along. The
  * driver shares blocks of 2 MiB: who opens a small buffer reaches what else of cuMemAlloc lies there. The
  * buffer is released, or the array's level ends, when all others have closed it: later the memory is
  * another owner's, or gone. No stream orders work of two processes: each waits for its own

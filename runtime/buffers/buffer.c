@@ -168,7 +168,7 @@ tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t
 }
 
 TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, uint32_t flags,
-                                           void *stream, bool calm, const char *call)
+                                           void *stream, tide_yield yield, const char *call)
 {
     if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MAX))
         return buffer_refuse_size(buffers, bytes, call);
@@ -176,7 +176,7 @@ TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, 
                       .key = tide_buffer_key(flags),
                       .bucket = tide_bucket_of(bytes),
                       .call = call,
-                      .calm = calm};
+                      .yield = yield};
     if (want.key == TIDE_BUFFER_KEYS) {
         tide_buffer_refuse_flags(flags, call);
         return tide_buffer_none;
@@ -190,13 +190,14 @@ TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, 
 tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                    void *stream)
 {
-    return buffer_acquire_for(buffers, bytes, flags, stream, false, "tide_buffer_acquire_on");
+    return buffer_acquire_for(buffers, bytes, flags, stream, TIDE_YIELD_ALL,
+                              "tide_buffer_acquire_on");
 }
 
-tide_buffer tide_buffer_acquire_calmly(tide_buffers *buffers, size_t bytes, uint32_t flags,
-                                       void *stream, bool calm)
+tide_buffer tide_buffer_acquire_yielding(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                         void *stream, tide_yield yield)
 {
-    return buffer_acquire_for(buffers, bytes, flags, stream, calm, "tide_buffer_acquire_on");
+    return buffer_acquire_for(buffers, bytes, flags, stream, yield, "tide_buffer_acquire_on");
 }
 
 /* On the library's own stream, which then comes after the buffer's last use, or its allocation. The
@@ -204,8 +205,8 @@ tide_buffer tide_buffer_acquire_calmly(tide_buffers *buffers, size_t bytes, uint
 tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint32_t flags)
 {
     void *service = buffers != NULL ? buffers->device->service : NULL;
-    tide_buffer buffer =
-        buffer_acquire_for(buffers, bytes, flags, service, false, "tide_buffer_acquire_ready");
+    tide_buffer buffer = buffer_acquire_for(buffers, bytes, flags, service, TIDE_YIELD_ALL,
+                                            "tide_buffer_acquire_ready");
     unsigned key = tide_buffer_key(flags);
     if (buffer.generation == 0 || tide_buffer_plain(buffers, key) || tide_buffer_of_both(key) ||
         buffers->device->methods->wait(buffers->device, service) == TIDE_OK)

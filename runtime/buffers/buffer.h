@@ -16,10 +16,9 @@ bool tide_buffer_want_own(tide_buffers *buffers, size_t bytes, const char *call,
 /* From the thread's cell, the depot or the device. A zero handle with a message: there is none. */
 tide_buffer tide_buffer_acquire_wanted(tide_buffers *buffers, const tide_want *want, bool *hit);
 
-/* tide_buffer_acquire_on. `calm`: it fails where more would have to go for it than what buffers have
- * cached. */
-tide_buffer tide_buffer_acquire_calmly(tide_buffers *buffers, size_t bytes, uint32_t flags,
-                                       void *stream, bool calm);
+/* tide_buffer_acquire_on. It fails where more would have to go for it than may. */
+tide_buffer tide_buffer_acquire_yielding(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                         void *stream, tide_yield yield);
 
 /* ---- release ---- */
 

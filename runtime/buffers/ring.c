@@ -12,7 +12,7 @@ static const tide_lender ring_lender = {.hold = tide_buffers_hold,
                                         .hold_again = tide_buffers_hold_again,
                                         .drop = tide_buffers_drop,
                                         .round_up = tide_buffers_round_up,
-                                        .acquire = tide_buffer_acquire_calmly,
+                                        .acquire = tide_buffer_acquire_yielding,
                                         .pointer = tide_buffer_pointer,
                                         .give_back = tide_buffer_give_back};
 

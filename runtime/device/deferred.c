@@ -118,8 +118,8 @@ static bool deferred_is_note(const tide_deferred *one, uint64_t number)
 }
 
 /* The note at the end, and the one that there was of its stream, out; NULL: none. Somebody may be short of
- * memory at any moment: one of the two is there, unless somebody else is just looking whether it is due. */
-static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
+ * memory at any moment: one of the two is always there. `length`: of the list. */
+static tide_deferred *deferred_replace(tide_device *device, deferred_note *note, unsigned *length)
 {
     deferred_take_lock();
     tide_deferred *first = device->deferred, **link = &first, *older = NULL;
@@ -130,6 +130,7 @@ static tide_deferred *deferred_replace(tide_device *device, deferred_note *note)
             older->next = NULL;
         } else {
             link = &(*link)->next;
+            ++*length;
         }
     *link = &note->deferred;
     __atomic_store_n(&device->deferred, first, __ATOMIC_RELAXED);
@@ -161,8 +162,8 @@ static bool deferred_settle(tide_device *device, bool wait, deferred_function *o
     return any;
 }
 
-/* One without a mark would be of no use. For a stream that is new here one of those that are gone may go: of
- * a thread that has ended, say, whose own stream the handle was. */
+/* One without a mark would be of no use. Of many the oldest that are over go: of threads that have ended, say,
+ * whose own stream the handle was. */
 void tide_deferred_note(tide_device *device, void *stream)
 {
     void *mark = deferred_mark(device, stream);
@@ -174,10 +175,11 @@ void tide_deferred_note(tide_device *device, void *stream)
     }
     *note = (deferred_note){.deferred = {.stream = stream, .mark = mark, .go = deferred_forget},
                             .number = device->methods->stream_number(device, stream)};
-    tide_deferred *older = deferred_replace(device, note);
+    unsigned length = 0;
+    tide_deferred *older = deferred_replace(device, note, &length);
     if (older != NULL)
         deferred_go(device, older);
-    else
+    if (length > LOOKS)
         (void)deferred_settle(device, false, deferred_forget, LOOKS);
 }
 

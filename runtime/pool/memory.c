@@ -118,11 +118,10 @@ static bool memory_draws_buffers(const tide_pool_core *core, const tide_row *row
     return core->buffers != NULL && row->device == core->device && align <= MIN_ALIGN;
 }
 
-/* The whole size of a buffer for so many bytes, where the limit has room for that. Sizes of buffers grow
- * geometrically themselves. */
+/* The whole size of a buffer for so many bytes, where the limit has room for that. */
 static size_t memory_whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
 {
-    size_t whole = core->disabled ? bytes : tide_lend->round_up(core->buffers, bytes);
+    size_t whole = tide_lend->round_up(core->buffers, bytes);
     return whole > bytes && whole <= room ? whole : bytes;
 }
 
@@ -187,11 +186,10 @@ static tide_status memory_size(tide_pool *pool, tide_row *row, tide_slot *slot,
     size_t wanted = memory_least_bytes(request, align);
     TIDE_FORWARD(memory_make_own_room(pool, row, slot, wanted, request->call));
     size_t room = memory_room_beside(core, record);
-    *bytes =
-        memory_draws_buffers(core, row, align)
-            ? memory_whole_buffer(core, wanted, room)
-            : memory_round_up(
-                  memory_grown_bytes(core, record, request, wanted, room / align * align), align);
+    *bytes = memory_round_up(
+        memory_grown_bytes(core, record, request, wanted, room / align * align), align);
+    if (memory_draws_buffers(core, row, align) && !core->disabled)
+        *bytes = memory_whole_buffer(core, *bytes, room);
     tide_assert(*bytes >= request->bytes && *bytes > 0 && *bytes <= room);
     return TIDE_OK;
 }
@@ -206,13 +204,13 @@ static uint32_t memory_flags_of(const tide_buffers *buffers)
 }
 
 /* A buffer of at least so many bytes, held until it is released. The message is the buffers'. */
-static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *want, bool calm,
-                                      void **data)
+static tide_status memory_draw_buffer(tide_pool *pool, const tide_memory_want *want,
+                                      tide_yield yield, void **data)
 {
     tide_buffers *buffers = pool->core->buffers;
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
     *want->buffer = tide_lend->acquire(buffers, want->bytes, memory_flags_of(buffers),
-                                       pool->core->streams.own, calm);
+                                       pool->core->streams.own, yield);
     tide_pool_open_again(pool, was);
     if (want->buffer->generation == 0)
         return tide_error_status();
@@ -228,18 +226,19 @@ static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
     if (want->device != &tide_device_host || !tide_limit_asks(want->bytes))
         return;
     size_t beyond = tide_limit_beyond_group(want->bytes);
-    if (beyond != 0 && want->slot != NULL && want->device == pool->core->device)
+    if (beyond != 0 && want->device == pool->core->device)
         (void)tide_pool_press(pool, want->row, want->slot, beyond);
     tide_shut was = tide_pool_shut(pool);
     tide_limit_ask(want->bytes);
     tide_pool_open_again(pool, was);
 }
 
-/* `calm`: for it goes at most what buffers have cached, and with that what the pool has given to these. */
-static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, bool calm, void **data)
+/* Of a buffer: what of other buffers goes for it. Else nothing does. */
+static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, tide_yield yield,
+                              void **data)
 {
     return want->buffer != NULL
-               ? memory_draw_buffer(pool, want, calm, data)
+               ? memory_draw_buffer(pool, want, yield, data)
                : tide_budget_allocate(want->device, pool->core->streams.own, want->memory,
                                       want->bytes, want->align, data);
 }
@@ -281,9 +280,10 @@ static bool memory_is_short(const tide_memory_want *want, tide_status status)
 tide_status tide_memory_allocate(tide_pool *pool, const tide_memory_want *want, void **data)
 {
     unsigned asked = 0;
-    bool calm = want->buffer != NULL;
+    bool calm = want->buffer != NULL; /* with what goes to their cache the pool gives up its own */
     for (unsigned tries = 1;; tries++) {
-        tide_status status = memory_try(pool, want, calm, data);
+        tide_status status =
+            memory_try(pool, want, calm ? TIDE_YIELD_CACHED : TIDE_YIELD_ALL, data);
         bool last = tries == TRIES_MAX || (want->buffer != NULL && !calm);
         if (last || !memory_is_short(want, status))
             return status;
@@ -316,6 +316,13 @@ static tide_status memory_refuse(const tide_pool *pool, const tide_memory_want *
     return tide_fail(status, call, "%s", tide_error_message());
 }
 
+/* For a slot that shrinks nobody gives anything up, or is asked. It fails without a message of its own. */
+static tide_status memory_allocate_less(tide_pool *pool, const tide_memory_want *want, void **data)
+{
+    bool asks = want->device == &tide_device_host && tide_limit_asks(want->bytes);
+    return asks ? TIDE_ERROR_LIMIT : memory_try(pool, want, TIDE_YIELD_NOTHING, data);
+}
+
 /* Memory of the row's device: the bytes wanted, or `least` where a limit that others share leaves no
  * more. What nobody uses is given back for the least alone. */
 static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size_t least,
@@ -323,17 +330,17 @@ static tide_status memory_allocate(tide_pool *pool, tide_memory_want *want, size
 {
     if (!want->device->host)
         TIDE_FORWARD(tide_streams_own(pool, call));
-    const bool needed = want->slot != NULL;
-    if (want->buffer == NULL && needed)
+    if (want->slot == NULL)
+        return memory_allocate_less(pool, want, data);
+    if (want->buffer == NULL)
         memory_ask_program(pool, want);
-    if (want->bytes > least && want->buffer == NULL) {
-        tide_status status = memory_try(pool, want, true, data);
+    if (want->bytes > least) {
+        tide_status status = memory_try(pool, want, TIDE_YIELD_NOTHING, data);
         if (status == TIDE_OK)
             return status;
         want->bytes = least;
     }
-    tide_status status =
-        needed ? tide_memory_allocate(pool, want, data) : memory_try(pool, want, true, data);
+    tide_status status = tide_memory_allocate(pool, want, data);
     return status == TIDE_OK ? status : memory_refuse(pool, want, status, call);
 }
 

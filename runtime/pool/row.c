@@ -285,9 +285,12 @@ static void row_shrink(tide_pool *pool, tide_row *row, tide_slot *slot,
     tide_failure before;
     exact.shrink = true;
     tide_failure_keep(&before);
-    if (tide_slot_allocate(pool, row, slot, &exact) != TIDE_OK)
-        tide_failure_restore(&before); /* the memory there is will do */
-    tide_slot_record_of(row, slot)->shrunk++;
+    tide_status status = tide_slot_allocate(pool, row, slot, &exact);
+    tide_failure_restore(&before); /* where there is none what it has will do, some rounds more */
+    if (status == TIDE_OK)
+        tide_slot_record_of(row, slot)->shrunk++;
+    else
+        tide_slot_record_of(row, slot)->surplus = 0;
 }
 
 /* A watched slot that is large enough. */

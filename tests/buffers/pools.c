@@ -101,6 +101,23 @@ static void a_slot_uses_all_of_its_buffer(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* By a quarter at least, whatever the sizes of buffers are. */
+static void sizes_that_creep_allocate_seldom(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    tide_pool *pool = pool_on(buffers, NULL);
+    size_t bytes = 4096;
+    for (int i = 0; i < 200; i++, bytes += bytes / 100) {
+        TIDE_SCOPE(pool);
+        acquired_in(pool, TIDE_U8, bytes);
+    }
+    assert_true(bytes > 7 * 4096);
+    assert_in_range(stats_of(buffers).misses, 4, 10);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 static void the_limit_of_the_pool_holds(void **state)
 {
     (void)state;
@@ -209,6 +226,7 @@ int main(void)
         cmocka_unit_test(what_one_pool_gives_back_another_gets),
         cmocka_unit_test(pools_of_many_threads_share),
         cmocka_unit_test(a_slot_uses_all_of_its_buffer),
+        cmocka_unit_test(sizes_that_creep_allocate_seldom),
         cmocka_unit_test(the_limit_of_the_pool_holds),
         cmocka_unit_test(buffers_last_as_long_as_their_pools),
         cmocka_unit_test(memory_that_was_exported_goes_back_to_the_buffers),

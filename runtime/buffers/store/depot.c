@@ -315,7 +315,9 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     unsigned asked = 0, tries = 1;
     if (tide_budget_never(device, memory, bytes))
         return status;
-    if (want->calm)
+    if (want->yield == TIDE_YIELD_NOTHING)
+        return status;
+    if (want->yield == TIDE_YIELD_CACHED)
         return depot_allocate_calmly(buffers, want, bytes, status, data);
     depot_count_pressed(buffers, bytes);
     for (bool again = true; again && tries < TRIES_MAX; tries++) {
@@ -452,7 +454,7 @@ static uint32_t depot_make(tide_buffers *buffers, const tide_want *want)
         return slot;
     if (depot_allocate(buffers, want, bytes, &data) != TIDE_OK) {
         tide_lock_take(&buffers->mutex);
-        buffers->failed += !want->calm;
+        buffers->failed += want->yield == TIDE_YIELD_ALL;
         tide_handle_give(buffers, slot);
         tide_lock_let_go(&buffers->mutex);
         return TIDE_NO_RECORD;

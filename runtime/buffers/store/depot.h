@@ -6,6 +6,7 @@
 
 #include "runtime/buffers/store/hand_over.h"
 #include "runtime/buffers/store/magazine.h"
+#include "runtime/device/lender.h"
 
 /* One acquire. */
 typedef struct tide_want {
@@ -13,7 +14,7 @@ typedef struct tide_want {
     unsigned key, bucket;
     tide_hand_over passing;
     const char *call;
-    bool calm; /* where there is none only what buffers have cached goes, and nobody is asked */
+    tide_yield yield; /* what may go for it */
 } tide_want;
 
 /* What the thread's cell could not give: from the depot or the device. TIDE_NO_RECORD with a message

@@ -14,6 +14,24 @@
 
 enum { BYTES = 4096 };
 
+/* A fill that the driver refuses is told. */
+TEST(a_zeroed_buffer_that_is_refused_is_not_lost)
+{
+    bench own = bench_start(10);
+    void *captured = fake_stream_create_blocking(0);
+    tide_buffers *buffers = tide_buffers_create(own.device, NULL);
+    expect_ok(tide_buffer_release(buffers, tide_buffer_acquire(buffers, BYTES)));
+    fake_capture_begin(captured);
+    assert_int_equal(tide_buffer_acquire_zeroed(buffers, BYTES).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_STATE);
+    expect_capture_whole(captured);
+    assert_int_equal(cache_of(buffers).bytes_live, 0);
+    expect_ok(tide_buffer_release(buffers, tide_buffer_acquire_zeroed(buffers, BYTES)));
+    expect_ok(tide_buffers_destroy(buffers));
+    fake_stream_destroy(captured);
+    bench_end(&own);
+}
+
 /* What cannot be read yet is left later: nothing has changed. */
 TEST(memory_of_kernels_is_left_when_its_capture_is_over)
 {

@@ -379,20 +379,39 @@ TEST(what_another_stream_gives_back_is_waited_for)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static void alternate(tide_pool *pool, int from, int rounds)
+{
+    for (int round = from; round < from + rounds; round++) {
+        TIDE_SCOPE(pool);
+        if (round > 0)
+            assert_non_null(tide_acquire(pool, uint8_t, UNIT));
+        assert_non_null(tide_acquire(pool, uint8_t, 8 * UNIT));
+    }
+}
+
 /* Of a larger slot, that is: what it has will do. */
 TEST(for_a_smaller_slot_nobody_gives_any_up)
 {
     tide_pool *other = another_pool("other", b.stream);
-    use_and_free(other, b.stream);
-    for (int round = 0; round < 20; round++) {
-        TIDE_SCOPE(b.pool);
-        if (round > 0)
-            assert_non_null(tide_acquire(b.pool, uint8_t, UNIT));
-        assert_non_null(tide_acquire(b.pool, uint8_t, 8 * UNIT));
-        if (round == 1)
-            fake_limit(fake_live_bytes());
+    tide_buffers *cache = bench_buffers(&b, TIDE_BUFFER_DEVICE),
+                 *mine = bench_buffers(&b, TIDE_BUFFER_DEVICE);
+    tide_pool *drawing = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = mine});
+    tide_pool *pool = seed > 2 ? drawing : b.pool;
+    expect_ok(tide_buffer_release(cache, tide_buffer_acquire(cache, UNIT)));
+    {
+        TIDE_SCOPE(other);
+        assert_non_null(tide_acquire(other, uint8_t, UNIT));
     }
+    alternate(pool, 0, 2);
+    fake_limit(fake_live_bytes());
+    alternate(pool, 2, 20);
     assert_int_equal(asked + pressed_of(other), 0);
+    assert_int_equal(cache_of(cache).bytes_cached, UNIT);
+    assert_int_equal(stats_of(pool).bytes_held, 16 * UNIT);
+    expect_ok(tide_pool_destroy(drawing));
+    expect_ok(tide_buffers_destroy(mine));
+    expect_ok(tide_buffers_destroy(cache));
     expect_ok(tide_pool_destroy(other));
 }
 
@@ -411,7 +430,7 @@ TEST(pools_of_a_captured_stream_keep_theirs)
     expect_ok(tide_pool_destroy(other));
 }
 
-/* Sizes of buffers are the steps in which such a slot grows. */
+/* What it wants beyond its need is nobody's to give up. */
 TEST(a_slot_that_is_a_buffer_grows_at_no_cost_for_others)
 {
     tide_buffers *cache = bench_buffers(&b, TIDE_BUFFER_DEVICE),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs kernels for this processor. Threads run one after another; lanes of a warp that ask for each other
- * (shuffles) run side by side, each on a stack of its own, and wait for those that they name. */
+ * (shuffles) run side by side, each on a stack of its own, and wait for those that they name. A mask that is
+ * right holds for any lanes that happen to be together, so one time in four only some of them are. */
 #include "host_code.h"
 
 #include "arena.h"
@@ -150,17 +151,20 @@ static void resume(unsigned mask)
     }
 }
 
-/* Lanes whose shuffle is complete; else those that ask who is there. */
+/* Lanes whose shuffle is complete; else those that ask who is there, or some of them. */
 static unsigned choose(void)
 {
-    unsigned at_shuffle = lanes_in(AT_SHUFFLE), at_mask = lanes_in(AT_MASK);
+    unsigned at_shuffle = lanes_in(AT_SHUFFLE), at_mask = lanes_in(AT_MASK), some = at_mask;
     for (unsigned i = 0; i < LANES; i++)
         if (warp.states[i] == AT_SHUFFLE && (warp.masks[i] & ~at_shuffle) == 0)
             return warp.masks[i];
+    if (fake_random() % 4 == 0)
+        some &= fake_random();
+    some = some != 0 ? some : at_mask;
     for (unsigned i = 0; i < LANES; i++)
-        if ((at_mask >> i & 1) != 0)
-            warp.masks[i] = at_mask;
-    return at_mask;
+        if ((some >> i & 1) != 0)
+            warp.masks[i] = some;
+    return some;
 }
 
 static void run_warp(unsigned first, unsigned count)

@@ -151,7 +151,7 @@ static int run_many(uint32_t first, uint32_t count)
             return find_in_batch(first + done, left);
     }
     printf("%u programs, nothing found\n", count);
-    return count != 0 ? 0 : 1;
+    return 0;
 }
 
 /* What is broken must be found, and by more than luck. */
