@@ -233,7 +233,7 @@ static void memory_ask_program(tide_pool *pool, const tide_memory_want *want)
     tide_pool_open_again(pool, was);
 }
 
-/* Of a buffer: what of other buffers goes for it. Else nothing does. */
+/* `yield`: what may go for a buffer; nothing goes for other memory. */
 static tide_status memory_try(tide_pool *pool, const tide_memory_want *want, tide_yield yield,
                               void **data)
 {
@@ -280,7 +280,7 @@ static bool memory_is_short(const tide_memory_want *want, tide_status status)
 tide_status tide_memory_allocate(tide_pool *pool, const tide_memory_want *want, void **data)
 {
     unsigned asked = 0;
-    bool calm = want->buffer != NULL; /* with what goes to their cache the pool gives up its own */
+    bool calm = want->buffer != NULL; /* its own slots go to the cache of buffers */
     for (unsigned tries = 1;; tries++) {
         tide_status status =
             memory_try(pool, want, calm ? TIDE_YIELD_CACHED : TIDE_YIELD_ALL, data);

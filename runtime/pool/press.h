@@ -26,9 +26,9 @@
 
 #include "runtime/pool/core.h"
 
-/* Cold code changes slots until tide_pool_worked. Owner only; may be nested in nothing. Where the owner
- * may be another thread's call before that is over (tide_pools_press) it is begun with the registry
- * locked, and tide_pool_adopt waits. */
+/* Cold code changes slots until tide_pool_worked. Owner only; may be nested in nothing. Another thread
+ * may adopt a pool while its owner presses it for another one (tide_pools_press): that owner calls this
+ * with the registry locked, and tide_pool_adopt waits until the pool has been worked on. */
 static inline void tide_pool_working(tide_pool_core *core)
 {
     __atomic_store_n(&core->working, true, __ATOMIC_RELAXED);

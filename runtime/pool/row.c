@@ -286,7 +286,7 @@ static void row_shrink(tide_pool *pool, tide_row *row, tide_slot *slot,
     exact.shrink = true;
     tide_failure_keep(&before);
     tide_status status = tide_slot_allocate(pool, row, slot, &exact);
-    tide_failure_restore(&before); /* where there is none what it has will do, some rounds more */
+    tide_failure_restore(&before); /* without memory for less, the memory that there is will do */
     if (status == TIDE_OK)
         tide_slot_record_of(row, slot)->shrunk++;
     else

@@ -313,9 +313,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
     const int memory = tide_hand_over_memory_of(buffers, want->key);
     unsigned asked = 0, tries = 1;
-    if (tide_budget_never(device, memory, bytes))
-        return status;
-    if (want->yield == TIDE_YIELD_NOTHING)
+    if (want->yield == TIDE_YIELD_NOTHING || tide_budget_never(device, memory, bytes))
         return status;
     if (want->yield == TIDE_YIELD_CACHED)
         return depot_allocate_calmly(buffers, want, bytes, status, data);
