@@ -449,12 +449,11 @@ static void trials_are_held_under_threads(void **state)
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
     uint64_t won = learned().won, lost = learned().lost;
-    size_t wanted = scaled(20, 2);
+    size_t wanted = scaled(4, 2);
     size_t rounds = scaled(3000, 100);
     for (unsigned i = 0; i < rounds && learned().lost < lost + wanted; i++) {
         __atomic_store_n(&candidate_ns, i % 3 == 0 ? 100 : 5000, __ATOMIC_RELAXED);
-        if (i % 10 == 9)
-            wait_for_passes(BURST);
+        wait_for_passes(BURST);
         expect_ok(tide_step());
         if (i % 50 == 49)
             expect_ok(tide_site_reset(crew.uses[i / 50 % SITES].site));
