@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_pages: what memory of cuda:0 costs that no pool keeps, whether what is free can be had in one piece,
- * what it costs to grow, and what a pair takes that PyTorch makes: lines of JSON, as the benchmark writes them.
+ * what it costs to grow, whether it can be exported, and what a pair takes that PyTorch makes: lines of JSON, as the
+ * benchmark writes them.
  * TIDEPOOL_CUDA_MEMORY=1: by the page; else from the driver's pool. Exits 1 where there is no device. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +133,27 @@ static void measure_torch(const char *name, size_t held)
     report(name, times, ROUNDS, "pair");
 }
 
+typedef int retain_function(unsigned long long *handle, void *address);
+typedef int export_function(void *out, unsigned long long handle, int type, unsigned long long);
+
+/* By the driver itself, so that its own answers are told: 0 is success. */
+static void export_memory(size_t bytes)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (driver == NULL) /* the fake */
+        return;
+    retain_function *retain = (retain_function *)dlsym(driver, "cuMemRetainAllocationHandle");
+    export_function *export = (export_function *)dlsym(driver, "cuMemExportToShareableHandle");
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
+    unsigned long long handle = 0;
+    int file = -1, retained = retain(&handle, tide_acquire(pool, uint8_t, bytes));
+    int exported = retained == 0 ? export(&file, handle, 1, 0) : -1;
+    printf("{\"case\":\"device-export\",\"variant\":\"%s\",\"retained\":%d,\"exported\":%d,"
+           "\"file\":%d}\n",
+           variant, retained, exported, file);
+    (void)tide_pool_destroy(pool);
+}
+
 int main(void)
 {
     tide_device_information info;
@@ -145,6 +168,7 @@ int main(void)
     measure_pairs(info.bytes / 16 < (size_t)64 << 20 ? info.bytes / 16 : (size_t)64 << 20);
     measure_growth(info.bytes / 8);
     measure_fragments(info.bytes);
+    export_memory((size_t)64 << 20);
     if (strcmp(variant, "pool") == 0) { /* what is so small is the pool's in either case */
         measure_torch("torch-pair-c", 1);
         measure_torch("torch-ring-c", MIXED);

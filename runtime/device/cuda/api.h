@@ -89,6 +89,7 @@ enum { /* values */
        TIDE_CU_DEVICE_INTEGRATED = 18,
        TIDE_CU_DEVICE_MANAGED = 83,
        TIDE_CU_DEVICE_PAGES = 102,     /* virtual memory management */
+       TIDE_CU_DEVICE_FILES = 103,     /* of that: as a file descriptor for other processes */
        TIDE_CU_DEVICE_DIRECT = 110,    /* of that: for network cards, too (GPUDirect RDMA) */
        TIDE_CU_DEVICE_CONCURRENT = 89, /* the host may use managed memory while kernels run */
        TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
@@ -106,6 +107,7 @@ enum { /* values */
        TIDE_CU_MEMORY_HOST = 1,
        TIDE_CU_MEMORY_DEVICE = 2,
        TIDE_CU_ALLOCATION_PINNED = 1,
+       TIDE_CU_HANDLE_FILE = 1,
        TIDE_CU_LOCATION_DEVICE = 1,
        TIDE_CU_ACCESS_READ_WRITE = 3,
        TIDE_CU_HOST_PORTABLE = 1,

@@ -405,9 +405,11 @@ void tide_cuda_pages_reserved(tide_device *device, tide_reserved *out)
 
 static tide_status pages_reserve(tide_device *device, tide_cuda_pages *pages)
 {
-    int direct = 0, ordinal = tide_cuda_of(device)->ordinal;
+    int direct = 0, files = 0, ordinal = tide_cuda_of(device)->ordinal;
     TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &direct, TIDE_CU_DEVICE_DIRECT, ordinal);
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &files, TIDE_CU_DEVICE_FILES, ordinal);
     pages->properties = (tide_cu_page_properties){.allocation = TIDE_CU_ALLOCATION_PINNED,
+                                                  .handles = files != 0 ? TIDE_CU_HANDLE_FILE : 0,
                                                   .location = {TIDE_CU_LOCATION_DEVICE, ordinal},
                                                   .direct = direct != 0};
     TIDE_CUDA_TRY(device, cuMemGetAllocationGranularity, &pages->bytes, &pages->properties, 0);

@@ -73,6 +73,8 @@ SAME(offsetof(tide_cu_pool_properties, security),
      offsetof(CUmemPoolProps, win32SecurityAttributes));
 SAME(offsetof(tide_cu_pool_properties, most), offsetof(CUmemPoolProps, maxSize));
 SAME(offsetof(tide_cu_pool_properties, usage), offsetof(CUmemPoolProps, usage));
+SAME(TIDE_CU_DEVICE_FILES, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+SAME(TIDE_CU_HANDLE_FILE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 SAME(TIDE_CU_DEVICE_DIRECT, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
 SAME(TIDE_CU_DEVICE_PAGES, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 SAME(sizeof(tide_cu_page_properties), sizeof(CUmemAllocationProp));

@@ -96,6 +96,7 @@ static bool has(int attribute)
 {
     switch (attribute) {
     case TIDE_CU_DEVICE_DIRECT:
+    case TIDE_CU_DEVICE_FILES:
     case TIDE_CU_DEVICE_PAGES: return fake_has(FAKE_PAGES);
     case TIDE_CU_DEVICE_POOLS_SUPPORTED: return fake_has(FAKE_POOLS);
     case TIDE_CU_DEVICE_MANAGED: return fake_has(FAKE_MANAGED);

@@ -91,8 +91,9 @@ void pages_show_all(bool shown)
 
 static bool is_right(const tide_cu_page_properties *properties)
 {
-    return properties->allocation == TIDE_CU_ALLOCATION_PINNED && properties->handles == 0 &&
-           properties->direct == 1 && properties->location.type == TIDE_CU_LOCATION_DEVICE &&
+    return properties->allocation == TIDE_CU_ALLOCATION_PINNED &&
+           properties->handles == TIDE_CU_HANDLE_FILE && properties->direct == 1 &&
+           properties->location.type == TIDE_CU_LOCATION_DEVICE &&
            (unsigned)properties->location.id < fake.devices;
 }
 
