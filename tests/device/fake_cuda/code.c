@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules, their kernels, launches. A module is code for this processor (../kernels), or the word "fake" with
- * kernels of our own: "bump" adds, "tide_…" do nothing. Who calls anything here has the lock, other
+ * one kernel of our own, "bump". Who calls anything here has the lock, other
  * than a test that asks. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -139,13 +139,29 @@ int code_unload(tide_cu_module handle)
     return 0;
 }
 
+/* The kernel of "fake": each thread adds the second argument to a byte of the first. */
+static fake_cells bump_cells;
+
+static size_t bump_size(unsigned i)
+{
+    return i == 0 ? sizeof(unsigned char *) : i == 1 ? sizeof(unsigned) : 0;
+}
+
+static void bump(const void *const *values)
+{
+    const fake_cells *now = &bump_cells;
+    unsigned char *at = *(unsigned char *const *)values[0] + now->block.x * now->threads.x;
+    at += now->thread.x;
+    now->used((uintptr_t)at, 1, 1);
+    *at = (unsigned char)(*at + *(const unsigned *)values[1]);
+}
+
 int code_find(tide_cu_module handle, const char *name, tide_cu_function *out)
 {
     module *of = (module *)(void *)handle;
-    host_kernel kernel = {0};
-    bool there = of->library != NULL ? host_code_find(of->library, name, &kernel)
-                                     : strcmp(name, "bump") == 0;
-    if (!there)
+    host_kernel kernel = {.run = bump, .size = bump_size, .cells = &bump_cells};
+    if (of->library != NULL ? !host_code_find(of->library, name, &kernel)
+                            : strcmp(name, "bump") != 0)
         return NOT_FOUND;
     function *made = malloc(sizeof *made);
     if (made == NULL)
@@ -232,8 +248,6 @@ static void run_code(const work *one)
                      .extents = one->extents,
                      .extent_count = one->extent_count};
     ++*runs_of(c->name);
-    if (c->of->library == NULL)
-        return;
     host_code_run(&l);
     tell_all(one);
     if (l.error[0] == '\0')
@@ -247,7 +261,7 @@ static void run_code(const work *one)
 static size_t parameter_bytes(const function *of)
 {
     size_t bytes = 0, size;
-    for (unsigned i = 0; of->kernel.size != NULL && (size = of->kernel.size(i)) != 0; i++)
+    for (unsigned i = 0; (size = of->kernel.size(i)) != 0; i++)
         bytes += (size + 15) / 16 * 16;
     return bytes;
 }
@@ -262,7 +276,7 @@ static int start_code(const function *of, unsigned groups, unsigned group, void 
     *made = (code_launch){of->kernel, "", of->of, control_current(), groups, group, 1, {0}};
     memcpy(made->name, of->name, sizeof made->name);
     char *to = (char *)(((uintptr_t)made->parameters + 15) & ~(uintptr_t)15);
-    for (unsigned i = 0; of->kernel.size != NULL && (size = of->kernel.size(i)) != 0; i++) {
+    for (unsigned i = 0; (size = of->kernel.size(i)) != 0; i++) {
         made->values[i] = memcpy(to, values[i], size);
         to += (size + 15) / 16 * 16;
     }
@@ -273,30 +287,6 @@ static int start_code(const function *of, unsigned groups, unsigned group, void 
     return result;
 }
 
-/* The kernel of "fake": adds its second argument to each of the first's so many bytes. */
-typedef struct bump_arguments {
-    unsigned char *data;
-    unsigned by;
-    size_t count;
-} bump_arguments;
-
-static void bump(const void *of)
-{
-    const bump_arguments *arguments = of;
-    unsigned char *bytes = fake_see(arguments->data);
-    for (size_t i = 0; i < arguments->count; i++)
-        bytes[i] = (unsigned char)(bytes[i] + arguments->by);
-}
-
-static int start_bump(unsigned groups, unsigned group, void **values, void *stream)
-{
-    bump_arguments arguments = {.count = (size_t)groups * group};
-    memcpy(&arguments.data, values[0], sizeof arguments.data);
-    memcpy(&arguments.by, values[1], sizeof arguments.by);
-    const fake_range range = {arguments.data, arguments.count, true};
-    return entry_launch(stream, bump, &arguments, sizeof arguments, &range, 1);
-}
-
 /* `shape`: groups in x, y, z, threads of each in x, y, z, bytes of shared memory. */
 int code_start(tide_cu_function handle, const unsigned shape[7], void **values, void *stream)
 {
@@ -304,7 +294,5 @@ int code_start(tide_cu_function handle, const unsigned shape[7], void **values, 
     bool flat = shape[1] * shape[2] * shape[4] * shape[5] == 1;
     if (of == NULL || !flat || shape[6] != 0 || shape[0] == 0 || shape[3] == 0 || shape[3] > 1024)
         return TIDE_CU_INVALID_VALUE;
-    return of->of->library != NULL || strcmp(of->name, "bump") != 0
-               ? start_code(of, shape[0], shape[3], values, stream)
-               : start_bump(shape[0], shape[3], values, stream);
+    return start_code(of, shape[0], shape[3], values, stream);
 }

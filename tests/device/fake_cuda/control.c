@@ -262,13 +262,6 @@ context *control_pop(void)
 
 /* ---- what is asked of it ------------------------------------------------------------------ */
 
-void fake_reset(unsigned devices, uint32_t seed)
-{
-    fake_lock();
-    begin_anew(devices, seed);
-    fake_unlock();
-}
-
 static int entry_of(const char *name)
 {
     for (int i = 0; i < ENTRIES; i++)
@@ -289,6 +282,23 @@ void fake_fail(const char *entry, unsigned nth, int result, bool for_ever)
     fake_unlock();
 }
 
+/* A statement, and a value, under the lock. */
+#define DONE(name, parameters, ...) \
+    void name parameters            \
+    {                               \
+        fake_lock();                \
+        __VA_ARGS__;                \
+        fake_unlock();              \
+    }
+#define TOLD(type, name, parameters, value) \
+    type name parameters                    \
+    {                                       \
+        fake_lock();                        \
+        type told = value;                  \
+        fake_unlock();                      \
+        return told;                        \
+    }
+
 void fake_hold_up(const char *entry)
 {
     __atomic_store_n(&held_up, entry != NULL ? entry_of(entry) : -1, __ATOMIC_SEQ_CST);
@@ -299,34 +309,32 @@ unsigned fake_held_up(void)
     return __atomic_load_n(&held_up_here, __ATOMIC_SEQ_CST);
 }
 
-#define TOLD(type, name, value) \
-    type name(void)             \
-    {                           \
-        fake_lock();            \
-        type told = value;      \
-        fake_unlock();          \
-        return told;            \
-    }
-TOLD(unsigned, fake_failures, asked.failures)
-TOLD(size_t, fake_live_bytes, fake.live_bytes)
-TOLD(uint64_t, fake_highest_fill, fake.highest)
-TOLD(unsigned, fake_pending, model_pending())
-
-unsigned fake_calls(const char *entry)
+static void count_anew(void)
 {
-    fake_lock();
-    unsigned calls = entry == NULL ? asked.all : asked.calls[entry_of(entry)];
-    fake_unlock();
-    return calls;
-}
-
-void fake_count_anew(void)
-{
-    fake_lock();
     memset(asked.calls, 0, sizeof asked.calls);
     asked.all = 0;
-    fake_unlock();
 }
+
+static unsigned live_streams(void)
+{
+    unsigned live = 0;
+    for (int i = 0; i < STREAMS; i++)
+        live += fake.streams[i].live;
+    return live;
+}
+
+DONE(fake_reset, (unsigned devices, uint32_t seed), begin_anew(devices, seed))
+DONE(fake_count_anew, (void), count_anew())
+DONE(fake_lose, (unsigned device), fake.contexts[device].lost = true)
+DONE(fake_without, (unsigned what), fake.without |= what)
+DONE(fake_limit, (size_t bytes), fake.limit = bytes)
+TOLD(unsigned, fake_failures, (void), asked.failures)
+TOLD(size_t, fake_live_bytes, (void), fake.live_bytes)
+TOLD(uint64_t, fake_highest_fill, (void), fake.highest)
+TOLD(unsigned, fake_pending, (void), model_pending())
+TOLD(unsigned, fake_streams, (void), live_streams())
+TOLD(unsigned, fake_calls, (const char *entry),
+     entry == NULL ? asked.all : asked.calls[entry_of(entry)])
 
 const char *fake_entry(unsigned i)
 {
@@ -352,38 +360,7 @@ const char *fake_violation(void)
     return found(fake.violation);
 }
 
-void fake_lose(unsigned device)
-{
-    fake_lock();
-    fake.contexts[device].lost = true;
-    fake_unlock();
-}
-
-void fake_without(unsigned what)
-{
-    fake_lock();
-    fake.without |= what;
-    fake_unlock();
-}
-
 bool fake_has(unsigned what)
 {
     return (fake.without & what) == 0;
-}
-
-unsigned fake_streams(void)
-{
-    fake_lock();
-    unsigned live = 0;
-    for (int i = 0; i < STREAMS; i++)
-        live += fake.streams[i].live;
-    fake_unlock();
-    return live;
-}
-
-void fake_limit(size_t bytes)
-{
-    fake_lock();
-    fake.limit = bytes;
-    fake_unlock();
 }

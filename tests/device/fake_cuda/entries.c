@@ -38,32 +38,15 @@ ENTRY(cuInit, ANY, (unsigned flags), (flags))
     return flags == 0 ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
-static const char *words(tide_cu_result of)
-{
-    return of == TIDE_CU_OUT_OF_MEMORY     ? "out of memory"
-           : of == TIDE_CU_ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
-                                           : "a failure that a test asked for";
-}
-
-ENTRY(cuGetErrorName, ANY, (tide_cu_result of, const char **name), (of, name))
-{
-    *name = of == TIDE_CU_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : of == TIDE_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-                                            : "CUDA_ERROR_FAKE";
-    return 0;
-}
-
-ENTRY(cuGetErrorString, ANY, (tide_cu_result of, const char **string), (of, string))
-{
-    *string = words(of);
-    return 0;
-}
-
-ENTRY(cuDeviceGetCount, ANY, (int *count), (count))
-{
-    *count = (int)fake.devices;
-    return 0;
-}
+GIVES(cuGetErrorName, ANY, (tide_cu_result of, const char **name), (of, name),
+      *name = of == TIDE_CU_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+              : of == TIDE_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                              : "CUDA_ERROR_FAKE")
+GIVES(cuGetErrorString, ANY, (tide_cu_result of, const char **string), (of, string),
+      *string = of == TIDE_CU_OUT_OF_MEMORY     ? "out of memory"
+                : of == TIDE_CU_ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+                                                : "a failure that a test asked for")
+GIVES(cuDeviceGetCount, ANY, (int *count), (count), *count = (int)fake.devices)
 
 ENTRY(cuDeviceGet, ANY, (tide_cu_device * device, int ordinal), (device, ordinal))
 {
@@ -71,11 +54,8 @@ ENTRY(cuDeviceGet, ANY, (tide_cu_device * device, int ordinal), (device, ordinal
     return ordinal >= 0 && (unsigned)ordinal < fake.devices ? 0 : 101;
 }
 
-ENTRY(cuDeviceGetName, ANY, (char *name, int bytes, tide_cu_device device), (name, bytes, device))
-{
-    snprintf(name, (size_t)bytes, "fake device %d", device);
-    return 0;
-}
+GIVES(cuDeviceGetName, ANY, (char *name, int bytes, tide_cu_device device), (name, bytes, device),
+      snprintf(name, (size_t)bytes, "fake device %d", device))
 
 ENTRY(cuDeviceTotalMem, ANY, (size_t * bytes, tide_cu_device device), (bytes, device))
 {
@@ -84,11 +64,7 @@ ENTRY(cuDeviceTotalMem, ANY, (size_t * bytes, tide_cu_device device), (bytes, de
     return 0;
 }
 
-ENTRY(cuDriverGetVersion, ANY, (int *version), (version))
-{
-    *version = 13090;
-    return 0;
-}
+GIVES(cuDriverGetVersion, ANY, (int *version), (version), *version = 13090)
 
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
@@ -132,17 +108,10 @@ ENTRY(cuDevicePrimaryCtxRelease, ANY, (tide_cu_device device), (device))
     return 0;
 }
 
-ENTRY(cuCtxGetCurrent, ANY, (tide_cu_context * out), (out))
-{
-    *out = (tide_cu_context)(void *)control_current();
-    return 0;
-}
-
-ENTRY(cuCtxPushCurrent, ANY, (tide_cu_context pushed), (pushed))
-{
-    control_push((context *)(void *)pushed);
-    return 0;
-}
+GIVES(cuCtxGetCurrent, ANY, (tide_cu_context * out), (out),
+      *out = (tide_cu_context)(void *)control_current())
+GIVES(cuCtxPushCurrent, ANY, (tide_cu_context pushed), (pushed),
+      control_push((context *)(void *)pushed))
 
 ENTRY(cuCtxPopCurrent, ANY, (tide_cu_context * out), (out))
 {
@@ -165,16 +134,8 @@ static int synchronise_context(context *of)
     return 0;
 }
 
-ENTRY(cuCtxSynchronize, SAFE, (void), ())
-{
-    return synchronise_context(control_current());
-}
-
-ENTRY(cuThreadExchangeStreamCaptureMode, ANY, (int *mode), (mode))
-{
-    *mode = control_mode(*mode);
-    return 0;
-}
+RETURNS(cuCtxSynchronize, SAFE, (void), (), synchronise_context(control_current()))
+GIVES(cuThreadExchangeStreamCaptureMode, ANY, (int *mode), (mode), *mode = control_mode(*mode))
 
 /* ---- events ------------------------------------------------------------------------------- */
 
@@ -198,11 +159,7 @@ ENTRY(cuEventCreate, CURRENT, (tide_cu_event * out, unsigned flags), (out, flags
     return TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuEventDestroy, CURRENT, (tide_cu_event handle), (handle))
-{
-    event_of(handle)->live = false;
-    return 0;
-}
+GIVES(cuEventDestroy, CURRENT, (tide_cu_event handle), (handle), event_of(handle)->live = false)
 
 ENTRY(cuEventRecord, CURRENT, (tide_cu_event handle, tide_cu_stream stream_handle),
       (handle, stream_handle))
@@ -240,15 +197,10 @@ static int settle_event(tide_cu_event handle, const char *what, bool waits)
     return 0;
 }
 
-ENTRY(cuEventQuery, CURRENT, (tide_cu_event handle), (handle))
-{
-    return settle_event(handle, "cuEventQuery", false);
-}
-
-ENTRY(cuEventSynchronize, CURRENT, (tide_cu_event handle), (handle))
-{
-    return settle_event(handle, "cuEventSynchronize", true);
-}
+RETURNS(cuEventQuery, CURRENT, (tide_cu_event handle), (handle),
+        settle_event(handle, "cuEventQuery", false))
+RETURNS(cuEventSynchronize, CURRENT, (tide_cu_event handle), (handle),
+        settle_event(handle, "cuEventSynchronize", true))
 
 /* ---- streams ------------------------------------------------------------------------------ */
 
@@ -260,13 +212,17 @@ ENTRY(cuStreamCreate, CURRENT, (tide_cu_stream * out, unsigned flags), (out, fla
     return flags <= NON_BLOCKING ? 0 : TIDE_CU_INVALID_VALUE;
 }
 
+void entry_stream_ends(lane *gone)
+{
+    gone->live = false;
+    set_join(&gone->context->gone, &gone->tail);
+}
+
 ENTRY(cuStreamDestroy, CURRENT, (tide_cu_stream handle), (handle))
 {
     if ((uintptr_t)handle <= HANDLE_PER_THREAD)
         return INVALID_HANDLE;
-    lane *gone = entry_stream(handle);
-    gone->live = false;
-    set_join(&gone->context->gone, &gone->tail);
+    entry_stream_ends(entry_stream(handle));
     return 0;
 }
 
@@ -284,15 +240,10 @@ static int settle_stream(void *handle, const char *what, bool waits)
     return 0;
 }
 
-ENTRY(cuStreamSynchronize, CURRENT, (tide_cu_stream handle), (handle))
-{
-    return settle_stream(handle, "cuStreamSynchronize", true);
-}
-
-ENTRY(cuStreamQuery, CURRENT, (tide_cu_stream handle), (handle))
-{
-    return settle_stream(handle, "cuStreamQuery", false);
-}
+RETURNS(cuStreamSynchronize, CURRENT, (tide_cu_stream handle), (handle),
+        settle_stream(handle, "cuStreamSynchronize", true))
+RETURNS(cuStreamQuery, CURRENT, (tide_cu_stream handle), (handle),
+        settle_stream(handle, "cuStreamQuery", false))
 
 ENTRY(cuStreamIsCapturing, CURRENT, (tide_cu_stream handle, int *state), (handle, state))
 {
@@ -347,16 +298,10 @@ ENTRY(cuModuleLoadDataEx, CURRENT,
     return code_load(image, out);
 }
 
-ENTRY(cuModuleUnload, SAFE, (tide_cu_module module), (module))
-{
-    return code_unload(module);
-}
-
-ENTRY(cuModuleGetFunction, CURRENT,
-      (tide_cu_function * out, tide_cu_module module, const char *name), (out, module, name))
-{
-    return code_find(module, name, out);
-}
+RETURNS(cuModuleUnload, SAFE, (tide_cu_module module), (module), code_unload(module))
+RETURNS(cuModuleGetFunction, CURRENT,
+        (tide_cu_function * out, tide_cu_module module, const char *name), (out, module, name),
+        code_find(module, name, out))
 
 static void run_kernel(const work *one)
 {

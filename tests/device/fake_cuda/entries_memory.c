@@ -31,11 +31,7 @@ static reserve *pool_of(tide_cu_pool handle)
     return found;
 }
 
-ENTRY(cuMemPoolDestroy, UNCAPTURED, (tide_cu_pool pool), (pool))
-{
-    memory_end_pool(pool_of(pool));
-    return 0;
-}
+GIVES(cuMemPoolDestroy, UNCAPTURED, (tide_cu_pool pool), (pool), memory_end_pool(pool_of(pool)))
 
 ENTRY(cuMemPoolSetAttribute, UNCAPTURED, (tide_cu_pool pool, int attribute, void *value),
       (pool, attribute, value))
@@ -56,17 +52,24 @@ ENTRY(cuMemPoolGetAttribute, UNCAPTURED, (tide_cu_pool pool, int attribute, void
 }
 
 /* What is in use, and what work may still use, stays. */
-ENTRY(cuMemPoolTrimTo, UNCAPTURED, (tide_cu_pool pool, size_t keep), (pool, keep))
+GIVES(cuMemPoolTrimTo, UNCAPTURED, (tide_cu_pool pool, size_t keep), (pool, keep),
+      memory_trim(pool_of(pool), keep))
+
+static int given(tide_cu_address *out, uint64_t address)
 {
-    memory_trim(pool_of(pool), keep);
-    return 0;
+    *out = address;
+    return address != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuMemAlloc, SAFE, (tide_cu_address * out, size_t bytes), (out, bytes))
+static int freed(bool was_there, const char *what, uint64_t address)
 {
-    *out = memory_take_plain(bytes);
-    return *out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
+    if (!was_there)
+        fake_complain("%s of %#llx, which is not allocated", what, (unsigned long long)address);
+    return was_there ? 0 : TIDE_CU_INVALID_VALUE;
 }
+
+RETURNS(cuMemAlloc, SAFE, (tide_cu_address * out, size_t bytes), (out, bytes),
+        given(out, memory_take_plain(bytes)))
 
 ENTRY(cuMemAllocManaged, SAFE, (tide_cu_address * out, size_t bytes, unsigned flags),
       (out, bytes, flags))
@@ -75,26 +78,17 @@ ENTRY(cuMemAllocManaged, SAFE, (tide_cu_address * out, size_t bytes, unsigned fl
         return TIDE_CU_INVALID_VALUE;
     if (!fake_has(FAKE_MANAGED))
         return NOT_SUPPORTED;
-    *out = memory_take_managed(bytes);
-    return *out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
+    return given(out, memory_take_managed(bytes));
 }
 
 /* Nothing orders it: what uses the memory must be over, and the host have seen that. */
-ENTRY(cuMemFree, SAFE, (tide_cu_address address), (address))
-{
-    if (memory_give_plain(address))
-        return 0;
-    fake_complain("cuMemFree of %#llx, which is not allocated", address);
-    return TIDE_CU_INVALID_VALUE;
-}
+RETURNS(cuMemFree, SAFE, (tide_cu_address address), (address),
+        freed(memory_give_plain(address), "cuMemFree", address))
 
 /* ---- memory by the page (pages.c) ----------------------------------------------------------- */
 
-#define PAGES(name, parameters, arguments, result_of)            \
-    ENTRY(name, ANY, parameters, arguments)                      \
-    {                                                            \
-        return fake_has(FAKE_PAGES) ? result_of : NOT_SUPPORTED; \
-    }
+#define PAGES(name, parameters, arguments, result_of) \
+    RETURNS(name, ANY, parameters, arguments, fake_has(FAKE_PAGES) ? result_of : NOT_SUPPORTED)
 PAGES(cuMemGetAllocationGranularity, (size_t * out, const tide_cu_page_properties *of, int option),
       (out, of, option), option == 0 ? pages_granularity(out, of) : TIDE_CU_INVALID_VALUE)
 PAGES(cuMemAddressReserve,
@@ -157,10 +151,7 @@ ENTRY(cuMemAllocFromPoolAsync, CURRENT,
     if (on->context != pool_of(pool)->context)
         return INVALID_HANDLE;
     int result = may_allocate(on, "cuMemAllocFromPoolAsync");
-    if (result != 0)
-        return result;
-    *out = memory_take(bytes, on, pool_of(pool));
-    return *out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY;
+    return result != 0 ? result : given(out, memory_take(bytes, on, pool_of(pool)));
 }
 
 ENTRY(cuMemFreeAsync, CURRENT, (tide_cu_address address, tide_cu_stream handle), (address, handle))
@@ -169,12 +160,7 @@ ENTRY(cuMemFreeAsync, CURRENT, (tide_cu_address address, tide_cu_stream handle),
     int result = may_allocate(on, "cuMemFreeAsync");
     if (result == 0 && on->capture != NULL) /* what the graph has not allocated it cannot free */
         result = TIDE_CU_INVALID_VALUE;
-    if (result != 0)
-        return result;
-    if (memory_give(address, on))
-        return 0;
-    fake_complain("cuMemFreeAsync of %#llx, which is not allocated", address);
-    return TIDE_CU_INVALID_VALUE;
+    return result != 0 ? result : freed(memory_give(address, on), "cuMemFreeAsync", address);
 }
 
 ENTRY(cuMemHostAlloc, SAFE, (void **out, size_t bytes, unsigned flags), (out, bytes, flags))
@@ -184,13 +170,8 @@ ENTRY(cuMemHostAlloc, SAFE, (void **out, size_t bytes, unsigned flags), (out, by
     return *out != NULL ? 0 : TIDE_CU_OUT_OF_MEMORY;
 }
 
-ENTRY(cuMemFreeHost, SAFE, (void *data), (data))
-{
-    if (memory_unpin(data))
-        return 0;
-    fake_complain("cuMemFreeHost of %p, which is not pinned", data);
-    return TIDE_CU_INVALID_VALUE;
-}
+RETURNS(cuMemFreeHost, SAFE, (void *data), (data),
+        freed(memory_unpin(data), "cuMemFreeHost", (uint64_t)(uintptr_t)data))
 
 /* The range of a strided fill is that of its elements, gaps included: nobody else uses those then.
  */
@@ -248,12 +229,9 @@ static int copy(tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_
     return entry_queue(stream, &one);
 }
 
-ENTRY(cuMemcpyAsync, CURRENT,
-      (tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream),
-      (to, from, bytes, stream))
-{
-    return copy(to, from, bytes, stream, false);
-}
+RETURNS(cuMemcpyAsync, CURRENT,
+        (tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream),
+        (to, from, bytes, stream), copy(to, from, bytes, stream, false))
 
 /* Each side lies where the caller says. */
 ENTRY(cuMemcpyPeerAsync, CURRENT,

@@ -25,4 +25,17 @@ TIDE_CU_ENTRIES(X)
     }                                                                         \
     static int name##_inside parameters
 
+/* In a line: one that returns a result of others, and one that gives something, and succeeds. */
+#define RETURNS(name, enter, parameters, arguments, ...) \
+    ENTRY(name, enter, parameters, arguments)            \
+    {                                                    \
+        return __VA_ARGS__;                              \
+    }
+#define GIVES(name, enter, parameters, arguments, ...) \
+    ENTRY(name, enter, parameters, arguments)          \
+    {                                                  \
+        __VA_ARGS__;                                   \
+        return 0;                                      \
+    }
+
 #endif

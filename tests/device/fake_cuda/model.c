@@ -44,18 +44,14 @@ static bool overlap(const fake_range *a, const fake_range *b)
     return (a->writes || b->writes) && left < right + b->bytes && right < left + a->bytes;
 }
 
-static void check_range(const fake_range *range, const set *before, const char *what,
-                        const char *who)
+/* If both use the same bytes, the first time. */
+static void report(const char *what, const char *who, const use *old, const fake_range *range)
 {
-    for (size_t i = 0; i < model.use_count; i++) {
-        const use *old = &model.uses[i];
-        if (overlap(&old->range, range) && !set_has(before, old->op) && fake.hazard[0] == '\0')
-            snprintf(fake.hazard, sizeof fake.hazard,
-                     "%s on %s is not ordered after %s on stream %llu, both use %p "
-                     "(%zu and %zu bytes)",
-                     what, who, old->what, (unsigned long long)old->stream, range->data,
-                     range->bytes, old->range.bytes);
-    }
+    if (overlap(&old->range, range) && fake.hazard[0] == '\0')
+        snprintf(fake.hazard, sizeof fake.hazard,
+                 "%s on %s is not ordered with %s on stream %llu, both use %p (%zu and %zu bytes)",
+                 what, who, old->what, (unsigned long long)old->stream, range->data, range->bytes,
+                 old->range.bytes);
 }
 
 void model_check(const work *one, const set *before, const char *who)
@@ -65,7 +61,9 @@ void model_check(const work *one, const set *before, const char *who)
         if (!memory_live(range->data, range->bytes))
             fake_complain("%s on %s uses %p (%zu bytes), which is not allocated", one->what, who,
                           range->data, range->bytes);
-        check_range(range, before, one->what, who);
+        for (size_t j = 0; j < model.use_count; j++)
+            if (!set_has(before, model.uses[j].op))
+                report(one->what, who, &model.uses[j], range);
     }
 }
 
@@ -90,11 +88,8 @@ void model_used(const work *one, const fake_range *range)
         const use *old = &model.uses[i];
         bool ordered = old->op == op || set_has(&model.before[op], old->op) ||
                        set_has(&model.before[old->op], op);
-        if (!ordered && overlap(&old->range, range) && fake.hazard[0] == '\0')
-            snprintf(fake.hazard, sizeof fake.hazard,
-                     "%s is not ordered with %s on stream %llu, both use %p (%zu and %zu bytes)",
-                     one->what, old->what, (unsigned long long)old->stream, range->data,
-                     range->bytes, old->range.bytes);
+        if (!ordered)
+            report(one->what, "the device", old, range);
     }
     const work used = {.ranges = {*range}, .range_count = 1, .what = one->what};
     remember(&used, op, 0);

@@ -186,7 +186,8 @@ int capture_finish(lane *on, capture *of);            /* the driver's result */
 extern capture capture_over;
 
 /* entries.c */
-lane *entry_stream(void *handle); /* in the current context; faults for one that is gone */
+lane *entry_stream(void *handle);   /* in the current context; faults for one that is gone */
+void entry_stream_ends(lane *gone); /* its work goes on */
 int entry_queue(void *stream, const work *one);
 int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_t bytes,
                  const fake_range *ranges, unsigned count);

@@ -36,50 +36,35 @@ void *fake_stream_create_blocking(unsigned device)
     return create_stream(device, true);
 }
 
-/* Its work goes on. */
-void fake_stream_destroy(void *handle)
+/* Between the two it is as in the context that the stream belongs to. */
+static lane *enter(void *stream)
 {
-    fake_lock();
-    lane *gone = handle;
-    if (!gone->live)
-        control_fault("the stream", handle);
-    gone->live = false;
-    set_join(&gone->context->gone, &gone->tail);
-    fake_unlock();
-}
-
-/* As in the context that the stream belongs to. */
-static void with_context(lane *on, void (*call)(lane *on, void *user), void *user)
-{
+    lane *on = stream;
     fake_lock();
     if (!on->live)
         control_fault("the stream", on);
     model_advance();
     control_push(on->context);
-    call(on, user);
+    return on;
+}
+
+static void leave(void)
+{
     (void)control_pop();
     fake_unlock();
 }
 
-typedef struct launch {
-    fake_kernel *run;
-    const void *arguments;
-    size_t bytes;
-    const fake_range *ranges;
-    unsigned count;
-} launch;
-
-static void launch_on(lane *on, void *user)
+void fake_stream_destroy(void *stream)
 {
-    const launch *of = user;
-    (void)entry_launch(on, of->run, of->arguments, of->bytes, of->ranges, of->count);
+    entry_stream_ends(enter(stream));
+    leave();
 }
 
 void fake_launch(void *stream, fake_kernel *run, const void *arguments, size_t bytes,
                  const fake_range *ranges, unsigned count)
 {
-    launch of = {run, arguments, bytes, ranges, count};
-    with_context(stream, launch_on, &of);
+    (void)entry_launch(enter(stream), run, arguments, bytes, ranges, count);
+    leave();
 }
 
 void fake_host_uses(void *data, size_t bytes, bool writes)
@@ -100,56 +85,33 @@ void fake_handed_out(void *stream, void *data, size_t bytes)
     fake_unlock();
 }
 
-static void order_on(lane *on, void *before)
-{
-    event between = {.live = true};
-    capture_record(&between, before);
-    (void)capture_wait(on, &between);
-}
-
 void fake_order(void *before, void *after)
 {
-    with_context(after, order_on, before);
-}
-
-/* All of a context where `on` is its legacy stream: more than that stream alone would wait for. */
-static void synchronise_on(lane *on, void *user)
-{
-    (void)user;
-    set tail = on == on->context->legacy ? model_everything(on->context) : model_tail(on);
-    model_finish(&tail);
+    event between = {.live = true};
+    lane *on = enter(after);
+    capture_record(&between, before);
+    (void)capture_wait(on, &between);
+    leave();
 }
 
 void fake_synchronise(void *stream)
 {
-    with_context(stream, synchronise_on, NULL);
-}
-
-/* NULL: there is no such device. */
-static lane *legacy_of(unsigned device)
-{
-    fake_lock();
-    const context *of = &fake.contexts[device];
-    lane *legacy = device < fake.devices ? of->legacy : NULL;
-    fake_unlock();
-    return legacy;
+    const set tail = model_tail(enter(stream));
+    model_finish(&tail);
+    leave();
 }
 
 void fake_synchronise_all(void)
 {
-    for (unsigned i = 0; i < DEVICES; i++) {
-        lane *legacy = legacy_of(i);
-        if (legacy != NULL)
-            fake_synchronise(legacy);
+    fake_lock();
+    for (context *of = fake.contexts; of < fake.contexts + fake.devices; of++) {
+        const set all = model_everything(of);
+        model_finish(&all);
     }
+    fake_unlock();
 }
 
 /* ---- graphs ------------------------------------------------------------------------------- */
-
-static void begin_on(lane *on, void *mode)
-{
-    capture_begin(on, *(const int *)mode);
-}
 
 void fake_capture_begin(void *stream)
 {
@@ -158,7 +120,8 @@ void fake_capture_begin(void *stream)
 
 int fake_capture_begin_mode(void *stream, int mode)
 {
-    with_context(stream, begin_on, &mode);
+    capture_begin(enter(stream), mode);
+    leave();
     return 0;
 }
 
@@ -182,14 +145,10 @@ int fake_capture_end(void *stream, void **graph)
     return result;
 }
 
-static void replay_on(lane *on, void *graph)
-{
-    model_replay(graph, on);
-}
-
 int fake_graph_launch(void *graph, void *stream)
 {
-    with_context(stream, replay_on, graph);
+    model_replay(graph, enter(stream));
+    leave();
     return 0;
 }
 

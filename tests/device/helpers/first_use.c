@@ -205,7 +205,7 @@ TEST(what_is_not_ordered_is_found_and_a_fault_loses_the_device)
     expect_ok(device->launch(b.device, other, add, 1, 32, arguments));
     fake_synchronise(other);
     fake_synchronise(b.stream);
-    assert_non_null(strstr(fake_hazard(), "add is not ordered with add"));
+    assert_non_null(strstr(fake_hazard(), "add on the device is not ordered with add"));
     expect_ok(device->launch(b.device, b.stream, device->kernel(b.device, module, "stray"), 1, 1,
                              arguments));
     fake_synchronise(b.stream);
