@@ -46,7 +46,7 @@ typedef struct tide_buffer {
  * pages are for files opened with O_DIRECT, network cards and io_uring. */
 enum {
     TIDE_BUFFER_DEVICE = 0,  /* the device's own; the host sees it if the two share their memory */
-    TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device */
+    TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device; of OpenCL plain      */
     TIDE_BUFFER_HOST = 2,    /* the host's; no stream orders its use */
     TIDE_BUFFER_MANAGED = 3, /* seen by the host and all CUDA devices; the driver moves its pages */
     TIDE_BUFFER_IPC = 4,     /* the device's, and other processes may open it */

@@ -175,11 +175,10 @@ TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
  * before the work that will be queued there. While a graph is captured, only copies within the
  * device and fills are allowed; the others return TIDE_ERROR_STATE. */
 
-/* Copy between host memory of any kind and an array of the pool, or a part of it, through four
- * chunks of pinned memory of the pool's own (setting `staging`). What the CUDA driver knows as
- * pinned is copied as it is: downloads, and uploads of more than the chunks hold. An upload returns
- * when `from` may be overwritten, a download when the data is there. An upload waits for the device
- * only while all chunks are in use. A pool with a check level refuses device memory that lies in a
+/* Copy between host memory of any kind and an array of the pool, or a part of it. A download returns
+ * when the data is there, an upload when `from` may be overwritten. It goes through four chunks of
+ * pinned memory of the pool's own (setting `staging`) and waits for the device only while all are in
+ * use; more than these hold is copied as it is, and waited for. A pool with a check level refuses device memory that lies in a
  * slot but in no live array (TIDE_ERROR_STALE, TIDE_ERROR_SIZE), memory of another CUDA device, and an
  * array of the pool on the side of the host (TIDE_ERROR_ARGUMENT). */
 TIDE_API tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes);
@@ -207,9 +206,8 @@ typedef struct tide_part {
 } tide_part;
 
 /* Copy all parts in one transfer, packed on the host and unpacked by one kernel, or the other way
- * round. If the device has no such kernels (OpenCL; no NVRTC), downloads are packed by copies within it, and uploads
- * go part by part. A device's first frame has them compiled, a fraction of a second on this thread. Frames of more than
- * 16 MiB are copied part by part. */
+ * round. If the device has no such kernels (OpenCL; no NVRTC), and beyond 16 MiB, they go part by part. A device's
+ * first frame has them compiled, a fraction of a second on this thread. */
 TIDE_API tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count);
 TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count);
 

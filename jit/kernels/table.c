@@ -133,7 +133,7 @@ static void table_add_part(builder *b, size_t index)
     if (b->work->kind == TIDE_FRAME_FILL_PARTS)
         table_add_filled(b, part);
     else
-        table_add_segment(b, part->data, table_part_bytes(part))->low = b->work->offsets[index];
+        table_add_segment(b, part->data, table_part_bytes(part))->low = b->work->pieces[index].at;
 }
 
 uint32_t tide_table_next(const tide_frame_work *work, size_t *place, tide_segments *out)

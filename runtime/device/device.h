@@ -48,19 +48,17 @@ typedef struct tide_device_methods {
     /* NULL: there is no pool of the driver's. */
     tide_status (*reserved)(tide_device *device, tide_reserved *out);
 
-    /* Can a copy use this memory of the host as it is, without the host waiting? NULL: no. */
-    bool (*pinned)(tide_device *device, const void *host, size_t bytes);
-
     /* Is it the memory of another device alone, as far as the driver knows? For pools that are checked.
      * NULL: nobody knows. */
     bool (*elsewhere)(tide_device *device, const void *data);
 
     /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0.
-     * Copies: both sides are device memory, or one of them is pinned. */
+     * Copies: both sides are device memory, or one of them is pinned. `wait`: the host waits, for all that is queued
+     * on the stream; then one of them may be any memory of the host. */
     tide_status (*fill)(tide_device *device, void *stream, void *data, const void *pattern,
                         size_t pattern_bytes, size_t count);
-    tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from,
-                        size_t bytes);
+    tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from, size_t bytes,
+                        bool wait);
 
     /* A copy from memory of another device of the same back end, behind the work that is queued on
      * either stream now; the other's stream goes on behind it. When it fails no copy is under way.

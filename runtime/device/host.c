@@ -158,9 +158,9 @@ static tide_status host_fill(tide_device *device, void *stream, void *data, cons
 }
 
 static tide_status host_copy(tide_device *device, void *stream, void *to, const void *from,
-                             size_t bytes)
+                             size_t bytes, bool wait)
 {
-    (void)device, (void)stream;
+    (void)device, (void)stream, (void)wait;
     tide_assert(bytes == 0 || (to != NULL && from != NULL));
     memmove(to, from, bytes);
     return TIDE_OK;

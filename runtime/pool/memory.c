@@ -353,8 +353,8 @@ static tide_status memory_move_content(const tide_pool *pool, const tide_row *ro
         return TIDE_OK;
     tide_device *device = row->device;
     tide_assert(slot->data != NULL);
-    tide_status status =
-        device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
+    tide_status status = device->methods->copy(device, pool->core->streams.own, data, slot->data,
+                                               request->keep, false);
     return status == TIDE_OK ? status
                              : tide_fail(status, request->call, "%s", tide_error_message());
 }

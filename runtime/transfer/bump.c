@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/pool/streams.h"
 #include "runtime/scope/mark.h"
+#include "runtime/transfer/copy.h"
 
 _Static_assert(sizeof(tide_bump) <= TIDE_BUMP_HEAD && TIDE_BUMP_HEAD % TIDE_BUMP_ALIGN == 0,
                "the memory follows the head");
@@ -87,14 +88,8 @@ static tide_status bump_report(tide_bump_scope *scope, const tide_bump *head, co
  * not tell the stream. */
 static tide_status bump_check_read(const tide_pool *pool, const char *call)
 {
-    tide_device *device = pool->core->device;
     tide_status own = tide_streams_own(pool, call);
-    if (own == TIDE_ERROR_STATE || !tide_device_capturing(device, pool->core->streams.own))
-        return own == TIDE_ERROR_STATE ? own : TIDE_OK;
-    return tide_fail(TIDE_ERROR_STATE, call,
-                     "a graph is captured on the stream of pool '%s': what kernels asked for is "
-                     "known when it has been launched",
-                     pool->core->name);
+    return own == TIDE_ERROR_STATE ? own : tide_copy_check_capture(pool, call);
 }
 
 tide_status tide_bump_leave(tide_bump_scope *scope)

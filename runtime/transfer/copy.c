@@ -92,6 +92,17 @@ tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const 
     return TIDE_OK;
 }
 
+tide_status tide_copy_check_capture(const tide_pool *pool, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (!tide_device_capturing(core->device, core->streams.own))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "a graph is captured on the stream of pool '%s': its replays would copy what "
+                     "happens to be there then",
+                     core->name);
+}
+
 /* A failure, in the call's name. */
 static tide_status copy_say(tide_status status, const char *call)
 {
@@ -113,40 +124,15 @@ static tide_status copy_admit(tide_pool *pool, const void *to, const void *from,
     return tide_streams_own(pool, call);
 }
 
-/* ---- pinned memory --------------------------------------------------------------------------- */
-
-/* Is the host's side page-locked already, so that nothing need be staged? While a graph is captured
- * the answer is no: then copies are refused, not waited for. */
-static bool copy_is_pinned(const tide_pool *pool, const void *host, size_t bytes)
-{
-    tide_device *device = pool->core->device;
-    return device->methods->pinned != NULL && device->methods->pinned(device, host, bytes) &&
-           !tide_device_capturing(device, pool->core->streams.own);
-}
-
-/* Would staging wait anyway, because the ring is smaller? Smaller uploads are faster copied. */
-static bool copy_exceeds_ring(size_t bytes)
-{
-    return bytes > TIDE_RING_CHUNKS * (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024;
-}
-
-/* One copy, without a chunk in between; the host waits for it. */
-static tide_status copy_directly(const tide_pool *pool, void *to, const void *from, size_t bytes)
-{
-    tide_device *device = pool->core->device;
-    void *stream = pool->core->streams.own;
-    TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));
-    void *mark = device->methods->mark(device, stream);
-    if (mark == NULL)
-        return tide_device_drain_failed(device, stream, device->methods->wait(device, stream));
-    tide_status status = device->methods->mark_wait(device, mark);
-    device->methods->mark_drop(device, mark);
-    return tide_device_drain_failed(device, stream, status);
-}
-
 /* ---- the three copies ------------------------------------------------------------------------ */
 
-/* Between the host and the device: `up`, or down, after which the host has waited. */
+/* Beyond it staging would wait for the device as a copy without it does, and copy once more. */
+static bool copy_fits_ring(size_t bytes)
+{
+    return bytes <= TIDE_RING_CHUNKS * (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024;
+}
+
+/* Between the host and the device: `up`, or down. The host waits, but for what is staged. */
 static tide_status copy_across(tide_pool *pool, void *to, const void *from, size_t bytes, bool up,
                                const char *call)
 {
@@ -160,15 +146,14 @@ static tide_status copy_across(tide_pool *pool, void *to, const void *from, size
         return TIDE_OK;
     }
     TIDE_FORWARD(tide_copy_check_host(pool, host, call));
-    const tide_piece piece = {.host = (char *)(uintptr_t)host, .bytes = bytes};
+    TIDE_FORWARD(tide_copy_check_capture(pool, call));
     TIDE_FORWARD(tide_streams_gather(pool, call));
-    tide_status status;
-    if ((!up || copy_exceeds_ring(bytes)) && copy_is_pinned(pool, host, bytes))
-        status = copy_directly(pool, to, from, bytes);
-    else if (up)
-        status = tide_ring_write(pool, to, bytes, &piece, 1, call);
-    else
-        status = tide_ring_read(pool, from, bytes, &piece, 1, call);
+    tide_device *device = pool->core->device;
+    const tide_piece piece = {.host = (char *)(uintptr_t)host, .bytes = bytes};
+    tide_status status =
+        up && copy_fits_ring(bytes)
+            ? tide_ring_copy(pool, to, bytes, &piece, 1, true, call)
+            : device->methods->copy(device, pool->core->streams.own, to, from, bytes, true);
     if (!up && status == TIDE_OK)
         return TIDE_OK;
     return tide_streams_finish(pool, copy_say(status, call), call);
@@ -207,6 +192,7 @@ tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
     TIDE_FORWARD(copy_check_apart(to, from, bytes, call));
     tide_device *device = pool->core->device;
     TIDE_FORWARD(tide_streams_gather(pool, call));
-    tide_status status = device->methods->copy(device, pool->core->streams.own, to, from, bytes);
+    tide_status status =
+        device->methods->copy(device, pool->core->streams.own, to, from, bytes, false);
     return tide_streams_finish(pool, copy_say(status, call), call);
 }

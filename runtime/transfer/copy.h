@@ -13,4 +13,7 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
 /* Is that memory of the host? A careful pool of a device refuses an array of its own. */
 tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const char *call);
 
+/* TIDE_ERROR_STATE while a graph is captured on the pool's stream: a copy with the host would become part of it. */
+tide_status tide_copy_check_capture(const tide_pool *pool, const char *call);
+
 #endif

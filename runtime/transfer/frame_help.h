@@ -12,14 +12,21 @@ typedef enum tide_frame_work_kind {
     TIDE_FRAME_KINDS
 } tide_frame_work_kind;
 
+/* A piece of the host's memory, and where it lies in a block of the device's. Pieces are in order
+ * and do not overlap; what is between them has no meaning. */
+typedef struct tide_piece {
+    char *host;
+    size_t at, bytes;
+} tide_piece;
+
 typedef struct tide_frame_work {
     tide_frame_work_kind kind;
     tide_device *device;
     void *stream;
-    const tide_part *parts; /* sizes have been checked; parts of no elements may be among them    */
-    size_t count;           /* at least 1                                                         */
-    void *block;            /* device memory, aligned to 64 bytes; fills: NULL                    */
-    const size_t *offsets;  /* packing: of each part in the block, multiples of 64; others: NULL  */
+    const tide_part *parts;   /* sizes have been checked; parts of no elements may be among them */
+    size_t count;             /* at least 1                                                      */
+    void *block;              /* device memory, aligned to 64 bytes; fills: NULL                 */
+    const tide_piece *pieces; /* each part in the block, at a multiple of 64; fills: NULL */
 } tide_frame_work;
 
 typedef enum tide_frame_result {

@@ -3,8 +3,7 @@
  *
  * For one transfer the parts lie packed in a block on the device, itself an array of the pool for
  * as long as the call takes. Kernels for frames pack and unpack it in one launch; where there are
- * none, copies within the device pack it, and what goes up goes part by part. So does much data,
- * which gains nothing from packing. */
+ * none, the frame goes part by part. So does much data, which gains nothing from packing. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
@@ -24,9 +23,8 @@
 enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20 }; /* bytes */
 
 _Static_assert(PACK_MAX % PACK_ALIGN == 0, "a part that ends within the limit is padded within it");
-_Static_assert(sizeof(tide_piece) + sizeof(size_t) <= sizeof(tide_part),
+_Static_assert(sizeof(tide_piece) <= sizeof(tide_part),
                "bytes for as many pieces as there are parts in memory do not overflow");
-_Static_assert(sizeof(tide_piece) % _Alignof(size_t) == 0, "offsets may follow the pieces");
 
 /* ---- what a frame is ------------------------------------------------------------------------ */
 
@@ -81,7 +79,7 @@ tide_frame_result (*tide_frame_help)(const tide_frame_work *work);
 /* One launch for all parts, if there is a kernel for them. */
 static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_kind kind,
                                         const tide_part *parts, size_t count, void *block,
-                                        const size_t *offsets)
+                                        const tide_piece *pieces)
 {
     const tide_frame_work work = {.kind = kind,
                                   .device = pool->core->device,
@@ -89,9 +87,9 @@ static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_k
                                   .parts = parts,
                                   .count = count,
                                   .block = block,
-                                  .offsets = offsets};
+                                  .pieces = pieces};
     tide_assert(count >= 1 && (block != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
-    tide_assert((offsets != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
+    tide_assert((pieces != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
     if (tide_frame_help == NULL || pool->core->device->host)
         return TIDE_FRAME_ABSENT;
     return tide_frame_help(&work);
@@ -123,71 +121,36 @@ static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* The parts of a frame as they lie in its block, and where on the host they belong. */
-typedef struct packing {
-    const tide_part *parts;
-    size_t count, bytes; /* parts; bytes of the block */
-    size_t *offsets;     /* of each part in it        */
-    tide_piece *pieces;
-} packing;
-
-/* False: there is too much to be packed, or no memory for the list of pieces. That is freed by the caller
- * in any case. */
-static bool parts_pack_begin(packing *pack, const tide_part *parts, size_t count)
+/* Where the parts lie in a block, which has so many bytes. NULL: there is too much to be packed, or nothing, or no
+ * memory for the list. */
+static tide_piece *parts_lay_out(const tide_part *parts, size_t count, size_t *block)
 {
-    tide_assert(parts != NULL && count >= 2);
-    *pack = (packing){.parts = parts, .count = count};
-    pack->pieces = tide_os_resize(NULL, count * (sizeof *pack->pieces + sizeof *pack->offsets));
-    if (pack->pieces == NULL)
-        return false;
-    pack->offsets = (size_t *)(void *)(pack->pieces + count);
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = parts_bytes_of(&parts[i]);
-        tide_assert(pack->bytes % PACK_ALIGN == 0);
-        pack->offsets[i] = pack->bytes;
-        pack->pieces[i] = (tide_piece){parts[i].host, pack->bytes, bytes};
-        if (bytes > PACK_MAX || pack->bytes > PACK_MAX)
-            return false; /* too much */
-        pack->bytes += (bytes + PACK_ALIGN - 1) / PACK_ALIGN * PACK_ALIGN;
+    tide_piece *pieces = tide_os_resize(NULL, count * sizeof *pieces);
+    *block = 0;
+    for (size_t i = 0; pieces != NULL && i < count && *block <= PACK_MAX; i++) {
+        const size_t bytes = parts_bytes_of(&parts[i]);
+        pieces[i] = (tide_piece){parts[i].host, *block, bytes};
+        *block += bytes <= PACK_MAX ? (bytes + PACK_ALIGN - 1) / PACK_ALIGN * PACK_ALIGN : bytes;
     }
-    return pack->bytes <= PACK_MAX;
-}
-
-/* Into the block one by one, within the device. */
-static tide_status parts_copy_each(tide_pool *pool, const packing *pack, char *block)
-{
-    tide_device *device = pool->core->device;
-    for (size_t i = 0; i < pack->count; i++) {
-        const size_t bytes = pack->pieces[i].bytes;
-        if (bytes == 0)
-            continue;
-        tide_assert(pack->offsets[i] + bytes <= pack->bytes);
-        TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own,
-                                           block + pack->offsets[i], pack->parts[i].data, bytes));
-    }
-    return TIDE_OK;
+    if (*block != 0 && *block <= PACK_MAX)
+        return pieces;
+    tide_os_free(pieces);
+    return NULL;
 }
 
 /* The kernels that were there may have been switched off meanwhile. */
-static tide_status parts_upload_packed(tide_pool *pool, const packing *pack, char *block,
-                                       const char *call)
+static tide_status parts_move_packed(tide_pool *pool, const tide_part *parts, size_t count,
+                                     const tide_piece *pieces, void *block, size_t bytes, bool up,
+                                     const char *call)
 {
-    TIDE_FORWARD(tide_ring_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
+    if (up)
+        TIDE_FORWARD(tide_ring_copy(pool, block, bytes, pieces, count, true, call));
     const tide_frame_result helped =
-        parts_ask_help(pool, TIDE_FRAME_UNPACK, pack->parts, pack->count, block, pack->offsets);
-    return helped == TIDE_FRAME_ABSENT ? parts_move_each(pool, pack->parts, pack->count, true)
-                                       : parts_status_of(helped);
-}
-
-static tide_status parts_download_packed(tide_pool *pool, const packing *pack, char *block,
-                                         const char *call)
-{
-    TIDE_FORWARD(tide_ring_admit(pool, call));
-    const tide_frame_result helped =
-        parts_ask_help(pool, TIDE_FRAME_PACK, pack->parts, pack->count, block, pack->offsets);
-    TIDE_FORWARD(helped == TIDE_FRAME_ABSENT ? parts_copy_each(pool, pack, block)
-                                             : parts_status_of(helped));
-    return tide_ring_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
+        parts_ask_help(pool, up ? TIDE_FRAME_UNPACK : TIDE_FRAME_PACK, parts, count, block, pieces);
+    if (helped == TIDE_FRAME_ABSENT)
+        return parts_move_each(pool, parts, count, up);
+    TIDE_FORWARD(parts_status_of(helped));
+    return up ? TIDE_OK : tide_ring_copy(pool, block, bytes, pieces, count, false, call);
 }
 
 /* ---- a block for a while -------------------------------------------------------------------- */
@@ -213,31 +176,29 @@ static void *parts_block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
 
 /* ---- up and down ---------------------------------------------------------------------------- */
 
-/* Packed if there is little of it and memory for a block, else part by part: so what goes up where no kernel
- * unpacks it, for that would take a copy for each part. */
+/* Packed where kernels do that, if there is little of it and memory for a block; else part by part. */
 static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, size_t count, bool up,
                                     const char *call)
 {
     TIDE_FORWARD(parts_check(pool, parts, count, true, call));
+    TIDE_FORWARD(tide_copy_check_capture(pool, call));
     if (pool->core->device->host || count < 2)
         return parts_move_each(pool, parts, count, up);
-    packing pack;
     tide_mark mark;
-    void *block = NULL;
+    size_t bytes = 0;
+    tide_piece *pieces = parts_lay_out(parts, count, &bytes);
+    void *block =
+        pieces != NULL && parts_has_kernels(pool) ? parts_block_begin(pool, bytes, &mark) : NULL;
     tide_status status = TIDE_OK;
-    if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0 &&
-        (!up || parts_has_kernels(pool))) {
-        status = tide_streams_gather(pool, call);
-        block = status == TIDE_OK ? parts_block_begin(pool, pack.bytes, &mark) : NULL;
-    }
-    if (status == TIDE_OK && block == NULL) {
+    if (block == NULL) {
         status = parts_move_each(pool, parts, count, up);
-    } else if (status == TIDE_OK) {
-        status = up ? parts_upload_packed(pool, &pack, block, call)
-                    : parts_download_packed(pool, &pack, block, call);
+    } else {
+        status = tide_streams_gather(pool, call);
+        if (status == TIDE_OK)
+            status = parts_move_packed(pool, parts, count, pieces, block, bytes, up, call);
         status = tide_streams_finish(pool, tide_rewind_after(pool, mark, status), call);
     }
-    tide_os_free(pack.pieces);
+    tide_os_free(pieces);
     return status;
 }
 

@@ -84,55 +84,28 @@ static bool ring_chunk_full(const tide_pinned_ring *ring)
     return ring->bytes - ring->used < PIECE_ALIGN;
 }
 
-/* The current chunk is done with: a mark goes with what is in flight there. Without a mark the host
- * waits at once. It stays current, and full, until the next one is opened; where that fails it is
- * closed once more, or is closed already. */
-static tide_status ring_close_chunk(const tide_pool_core *core, tide_pinned_ring *ring)
+/* The next chunk becomes current, once its mark has been passed. The one that was gets a mark that goes with what
+ * is in flight there; where something fails it stays current, and full, with its mark. */
+static tide_status ring_advance(tide_pool *pool, tide_pinned_ring *ring, const char *call)
 {
-    tide_device *device = core->device;
-    chunk *c = &ring->chunks[ring->current];
+    tide_device *device = pool->core->device;
+    const uint32_t next = (ring->current + 1) % CHUNKS;
+    chunk *was = &ring->chunks[ring->current], *is = &ring->chunks[next];
     tide_assert(ring_chunk_full(ring));
-    if (c->mark != NULL)
-        return TIDE_OK;
-    c->mark = device->methods->mark(device, core->streams.own);
-    return c->mark != NULL ? TIDE_OK : device->methods->wait(device, core->streams.own);
-}
-
-/* The chunk becomes current once its mark has been passed. */
-static tide_status ring_open_chunk(const tide_pool_core *core, tide_pinned_ring *ring,
-                                   uint32_t next)
-{
-    tide_device *device = core->device;
-    chunk *c = &ring->chunks[next];
-    tide_assert(next < CHUNKS && c->data != NULL && ring_chunk_full(ring));
-    if (c->mark != NULL) {
-        if (!device->methods->mark_done(device, c->mark))
-            TIDE_FORWARD(device->methods->mark_wait(device, c->mark));
-        device->methods->mark_drop(device, c->mark);
-        c->mark = NULL;
+    TIDE_FORWARD(ring_give(pool, ring, next, call));
+    if (was->mark == NULL)
+        was->mark = device->methods->mark(device, pool->core->streams.own);
+    if (was->mark == NULL)
+        return tide_error_status();
+    if (is->mark != NULL) {
+        if (!device->methods->mark_done(device, is->mark))
+            TIDE_FORWARD(device->methods->mark_wait(device, is->mark));
+        device->methods->mark_drop(device, is->mark);
+        is->mark = NULL;
     }
     ring->current = next;
     ring->used = 0;
     return TIDE_OK;
-}
-
-tide_status tide_ring_admit(const tide_pool *pool, const char *call)
-{
-    const tide_pool_core *core = pool->core;
-    if (!tide_device_capturing(core->device, core->streams.own))
-        return TIDE_OK;
-    return tide_fail(TIDE_ERROR_STATE, call,
-                     "a graph is captured on the stream of pool '%s': its replays would copy what "
-                     "happens to be staged then",
-                     core->name);
-}
-
-/* The ring, with memory for its current chunk. Refused while a graph is captured. */
-static tide_status ring_begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
-{
-    TIDE_FORWARD(tide_ring_admit(pool, call));
-    *ring = ring_make_ready(pool, call);
-    return *ring != NULL ? ring_give(pool, *ring, (*ring)->current, call) : TIDE_ERROR_MEMORY;
 }
 
 static size_t ring_round_up(size_t bytes, size_t to)
@@ -165,126 +138,45 @@ static void ring_move_pieces(const tide_piece *pieces, size_t count, size_t *fir
     }
 }
 
-/* ---- to the device -------------------------------------------------------------------------- */
+/* ---- to the device, and from it -------------------------------------------------------------- */
 
-/* The next chunk becomes current. */
-static tide_status ring_advance(tide_pool *pool, tide_pinned_ring *ring, const char *call)
+/* Room for so many bytes, or for the first of them. */
+static tide_status ring_take(tide_pool *pool, size_t wanted, char **staged, size_t *bytes,
+                             const char *call)
 {
-    const uint32_t next = (ring->current + 1) % CHUNKS;
-    TIDE_FORWARD(ring_give(pool, ring, next, call));
-    TIDE_FORWARD(ring_close_chunk(pool->core, ring));
-    return ring_open_chunk(pool->core, ring, next);
+    tide_pinned_ring *ring = ring_make_ready(pool, call);
+    if (ring == NULL)
+        return TIDE_ERROR_MEMORY;
+    TIDE_FORWARD(ring_give(pool, ring, ring->current, call));
+    if (ring_chunk_full(ring))
+        TIDE_FORWARD(ring_advance(pool, ring, call));
+    size_t room = ring->bytes - ring->used;
+    *bytes = wanted < room ? wanted : room;
+    *staged = ring->chunks[ring->current].data + ring->used;
+    ring->used += ring_round_up(*bytes, PIECE_ALIGN);
+    tide_assert(*bytes != 0 && ring->used <= ring->bytes);
+    return TIDE_OK;
 }
 
-tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
-                            size_t count, const char *call)
+tide_status tide_ring_copy(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
+                           size_t count, bool up, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    tide_pinned_ring *ring = NULL;
+    size_t first = 0, n = 0;
     tide_assert(block != NULL && bytes != 0 && count != 0);
-    TIDE_FORWARD(ring_begin(pool, &ring, call));
-    size_t first = 0;
-    for (size_t at = 0, n; at < bytes; at += n) {
-        if (ring_chunk_full(ring))
-            TIDE_FORWARD(ring_advance(pool, ring, call));
-        n = ring->bytes - ring->used;
-        n = n < bytes - at ? n : bytes - at;
-        tide_assert(n != 0);
-        char *staged = ring->chunks[ring->current].data + ring->used;
-        ring_move_pieces(pieces, count, &first, staged, at, n, false);
-        ring->used += ring_round_up(n, PIECE_ALIGN);
-        tide_assert(ring->used <= ring->bytes);
+    for (size_t at = 0; at < bytes; at += n) {
+        char *staged = NULL, *there = (char *)block + at;
+        TIDE_FORWARD(ring_take(pool, bytes - at, &staged, &n, call));
+        if (up)
+            ring_move_pieces(pieces, count, &first, staged, at, n, false);
         TIDE_FORWARD(core->device->methods->copy(core->device, core->streams.own,
-                                                 (char *)block + at, staged, n));
+                                                 up ? there : staged, up ? staged : there, n, !up));
+        if (up)
+            continue;
+        core->ring->used = 0; /* the stream has come past all that was staged */
+        ring_move_pieces(pieces, count, &first, staged, at, n, true);
     }
     return TIDE_OK;
-}
-
-/* ---- from the device ------------------------------------------------------------------------ */
-
-/* A copy into a chunk that has been queued and not yet been handed on to the pieces: at most one in
- * each. */
-typedef struct arrival {
-    char *staged;
-    size_t at, bytes; /* 0 bytes: none */
-    void *mark;       /* NULL: it is there */
-} arrival;
-
-typedef struct reading {
-    tide_pool *pool;
-    const tide_piece *pieces;
-    size_t count, first;
-    arrival arrivals[CHUNKS]; /* of each chunk */
-} reading;
-
-/* Waits for the chunk's arrival, if it has one, and copies it to the pieces. Gone in any case. */
-static tide_status ring_hand_on(reading *r, uint32_t index)
-{
-    tide_assert(index < CHUNKS);
-    tide_device *device = r->pool->core->device;
-    const arrival a = r->arrivals[index];
-    tide_status status = TIDE_OK;
-    r->arrivals[index] = (arrival){.bytes = 0};
-    if (a.mark != NULL) {
-        status = device->methods->mark_wait(device, a.mark);
-        device->methods->mark_drop(device, a.mark);
-    }
-    if (status == TIDE_OK && a.bytes != 0)
-        ring_move_pieces(r->pieces, r->count, &r->first, a.staged, a.at, a.bytes, true);
-    return status;
-}
-
-/* Queues the copy of the block's n bytes from `at` on, into the current chunk. */
-static tide_status ring_queue_read(reading *r, tide_pinned_ring *ring, const char *from, size_t at,
-                                   size_t n)
-{
-    tide_device *device = r->pool->core->device;
-    tide_assert(n != 0 && n <= ring->bytes - ring->used);
-    arrival a = {.staged = ring->chunks[ring->current].data + ring->used, .at = at, .bytes = n};
-    ring->used += ring_round_up(n, PIECE_ALIGN);
-    TIDE_FORWARD(device->methods->copy(device, r->pool->core->streams.own, a.staged, from, n));
-    a.mark = device->methods->mark(device, r->pool->core->streams.own);
-    if (a.mark == NULL)
-        TIDE_FORWARD(device->methods->wait(device, r->pool->core->streams.own));
-    tide_assert(r->arrivals[ring->current].bytes == 0);
-    r->arrivals[ring->current] = a;
-    return TIDE_OK;
-}
-
-/* On failure some arrivals may still be waiting. */
-static tide_status ring_read_all(reading *r, tide_pinned_ring *ring, const char *from, size_t bytes,
-                                 const char *call)
-{
-    for (size_t at = 0, n; at < bytes; at += n) {
-        if (ring_chunk_full(ring)) { /* what is still to be read from the next is the oldest */
-            TIDE_FORWARD(ring_hand_on(r, (ring->current + 1) % CHUNKS));
-            TIDE_FORWARD(ring_advance(r->pool, ring, call));
-        }
-        n = ring->bytes - ring->used;
-        n = n < bytes - at ? n : bytes - at;
-        TIDE_FORWARD(ring_queue_read(r, ring, from + at, at, n));
-    }
-    for (uint32_t i = 1; i <= CHUNKS; i++)
-        TIDE_FORWARD(ring_hand_on(r, (ring->current + i) % CHUNKS));
-    return TIDE_OK;
-}
-
-tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
-                           const tide_piece *pieces, size_t count, const char *call)
-{
-    tide_pinned_ring *ring = NULL;
-    tide_assert(block != NULL && bytes != 0 && count != 0);
-    TIDE_FORWARD(ring_begin(pool, &ring, call));
-    reading r = {.pool = pool, .pieces = pieces, .count = count};
-    uint32_t current = ring->current;
-    size_t used = ring->used;
-    tide_status status = ring_read_all(&r, ring, block, bytes, call);
-    for (uint32_t i = 0; i < CHUNKS; i++)
-        if (r.arrivals[i].mark != NULL)
-            pool->core->device->methods->mark_drop(pool->core->device, r.arrivals[i].mark);
-    if (status == TIDE_OK && ring->current == current)
-        ring->used = used; /* what arrived has been handed on */
-    return status;
 }
 
 /* ---- end ----------------------------------------------------------------------------------- */

@@ -99,9 +99,7 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
 tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const void *pattern,
                            size_t pattern_bytes, size_t count);
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
-                           size_t bytes);
-/* Is all of this memory of the host page-locked, as far as the driver knows? */
-bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
+                           size_t bytes, bool wait);
 /* Is it another device's alone, as far as the driver knows? */
 bool tide_cuda_elsewhere(tide_device *device, const void *data);
 

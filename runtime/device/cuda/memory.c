@@ -212,7 +212,7 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
 /* ---- copy --------------------------------------------------------------------------------- */
 
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
-                           size_t bytes)
+                           size_t bytes, bool wait)
 {
     if (bytes == 0)
         return TIDE_OK;
@@ -221,42 +221,28 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_device_count(&device->copies);
     __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
-    return tide_cuda_left(entered, TIDE_CUDA_CALL(device, cuMemcpyAsync, cuda_address(to),
-                                                  cuda_address(from), bytes, stream));
+    tide_status status =
+        TIDE_CUDA_CALL(device, cuMemcpyAsync, cuda_address(to), cuda_address(from), bytes, stream);
+    if (wait && status == TIDE_OK) {
+        tide_device_count(&device->waits);
+        status = TIDE_CUDA_CALL(device, cuStreamSynchronize, stream);
+    }
+    return tide_cuda_left(entered, status);
 }
 
-/* Three things about the first byte; memory that the driver does not know has no type. */
-static bool cuda_ask(tide_device *device, const void *data, int asked[3], void *answers[3])
-{
-    tide_cuda_entered entered;
-    if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return false;
-    tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));
-    tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS;
-}
-
-/* Whoever is not sure copies by a chunk of its own. */
-bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
-{
-    unsigned type = 0;
-    tide_cu_address start = 0, at = cuda_address(host);
-    size_t range = 0;
-    int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_RANGE_START,
-                   TIDE_CU_POINTER_RANGE_BYTES};
-    tide_assert(host != NULL && bytes > 0);
-    return cuda_ask(device, host, asked, (void *[]){&type, &start, &range}) &&
-           type == TIDE_CU_MEMORY_HOST && at >= start && at - start <= range &&
-           bytes <= range - (at - start);
-}
-
+/* Memory that the driver does not know has no type. */
 bool tide_cuda_elsewhere(tide_device *device, const void *data)
 {
     unsigned type = 0;
     int managed = 0, ordinal = -1;
     int asked[] = {TIDE_CU_POINTER_MEMORY_TYPE, TIDE_CU_POINTER_IS_MANAGED,
                    TIDE_CU_POINTER_DEVICE_ORDINAL};
-    return cuda_ask(device, data, asked, (void *[]){&type, &managed, &ordinal}) &&
-           type == TIDE_CU_MEMORY_DEVICE && managed == 0 && ordinal >= 0 &&
-           ordinal != tide_cuda_of(device)->ordinal;
+    void *answers[] = {&type, &managed, &ordinal};
+    tide_cuda_entered entered;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return false;
+    tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));
+    tide_cuda_leave(entered);
+    return result == TIDE_CU_SUCCESS && type == TIDE_CU_MEMORY_DEVICE && managed == 0 &&
+           ordinal >= 0 && ordinal != tide_cuda_of(device)->ordinal;
 }

@@ -28,7 +28,6 @@ enum {
 /* what is asked of devices, queues and events */
 enum {
     TIDE_CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
-    TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019, /* in bits */
     TIDE_CL_DEVICE_NAME = 0x102B,
     TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
     TIDE_CL_DEVICE_SVM_CAPABILITIES = 0x1053,
@@ -44,8 +43,6 @@ enum {
     TIDE_CL_QUEUE_OUT_OF_ORDER = 1,
     TIDE_CL_SVM_COARSE = 1,
     TIDE_CL_MEM_READ_WRITE = 1,
-    TIDE_CL_MEM_ALLOC_HOST_PTR = 1 << 4,
-    TIDE_CL_MAP_READ_WRITE = 3,
     TIDE_CL_COMPLETE = 0 /* of an event; less: it failed */
 };
 
@@ -90,12 +87,6 @@ enum {
     TIDE_CL(int32_t, clEnqueueWriteBuffer,                                                         \
             (tide_cl_queue, tide_cl_mem, uint32_t, size_t, size_t, const void *, uint32_t,         \
              const tide_cl_event *, tide_cl_event *))                                              \
-    TIDE_CL(void *, clEnqueueMapBuffer,                                                            \
-            (tide_cl_queue, tide_cl_mem, uint32_t, uint64_t, size_t, size_t, uint32_t,             \
-             const tide_cl_event *, tide_cl_event *, int32_t *))                                   \
-    TIDE_CL(                                                                                       \
-        int32_t, clEnqueueUnmapMemObject,                                                          \
-        (tide_cl_queue, tide_cl_mem, void *, uint32_t, const tide_cl_event *, tide_cl_event *))    \
     TIDE_CL(int32_t, clEnqueueMarkerWithWaitList,                                                  \
             (tide_cl_queue, uint32_t, const tide_cl_event *, tide_cl_event *))                     \
     TIDE_CL(int32_t, clEnqueueBarrierWithWaitList,                                                 \

@@ -71,10 +71,6 @@ static void opencl_describe_device(tide_opencl_device *device, unsigned ordinal)
         opencl_ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
     base->integrated = opencl_ask_number(device->device, TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY,
                                          sizeof(uint32_t)) != 0;
-    device->alignment =
-        opencl_ask_number(device->device, TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(uint32_t)) / 8;
-    if (device->alignment < 64)
-        device->alignment = 64;
 }
 
 static tide_status opencl_choose_memory(tide_opencl_device *device)
@@ -96,20 +92,9 @@ static tide_status opencl_choose_memory(tide_opencl_device *device)
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
-static tide_status opencl_make_queue(tide_opencl_device *device, tide_cl_queue *queue)
-{
-    int32_t error = TIDE_CL_SUCCESS;
-    tide_assert(*queue == NULL);
-    *queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device, NULL,
-                                                            &error);
-    return tide_opencl_check(device, error, "clCreateCommandQueueWithProperties");
-}
-
-/* Gives back what there is of queues and context: opening may have failed between them. */
+/* Gives back what there is of queue and context: opening may have failed between them. */
 static void opencl_stop_device(tide_opencl_device *device)
 {
-    if (device->aside != NULL)
-        (void)tide_opencl.clReleaseCommandQueue(device->aside);
     if (device->queue != NULL)
         (void)tide_opencl.clReleaseCommandQueue(device->queue);
     if (device->context != NULL)
@@ -126,8 +111,9 @@ static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordi
     int32_t error = TIDE_CL_SUCCESS;
     device->context = tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
     TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
-    TIDE_FORWARD(opencl_make_queue(device, &device->queue));
-    TIDE_FORWARD(opencl_make_queue(device, &device->aside));
+    device->queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device,
+                                                                   NULL, &error);
+    TIDE_FORWARD(tide_opencl_check(device, error, "clCreateCommandQueueWithProperties"));
     return tide_driver_watch_exit(TIDE_DRIVER_OPENCL, call);
 }
 
@@ -154,6 +140,7 @@ static void opencl_close_device(tide_device *base)
 static const tide_device_methods methods = {
     .allocate = tide_opencl_allocate,
     .release = tide_opencl_release,
+    .elsewhere = tide_opencl_elsewhere,
     .fill = tide_opencl_fill,
     .copy = tide_opencl_copy,
     .order = tide_opencl_order,

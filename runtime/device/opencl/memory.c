@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of OpenCL devices: allocated, released, filled and copied. It is shared virtual memory, or
- * numbers that stand for buffers, or pinned memory of the host.
+ * numbers that stand for buffers. OpenCL has no call for pinned memory: that is plain memory of the host.
  *
  * A number lies in a range of addresses that is reserved for its buffer and that nobody can read, so sums
  * and differences of pointers are right, and nothing else has them. A buffer that is released stays with the
@@ -15,6 +15,7 @@
 enum { SVM_ALIGN_MAX = 128, FILL_MAX = 128 }; /* what every OpenCL understands        */
 
 _Static_assert((FILL_MAX & (FILL_MAX - 1)) == 0, "patterns of fills are powers of two");
+
 /* ---- what lies where ---------------------------------------------------------------------- */
 
 /* The first span that starts after the address. */
@@ -45,8 +46,7 @@ static bool opencl_add_span_locked(tide_opencl_device *device, tide_opencl_span 
     }
     tide_assert(device->span_count < device->span_room);
     size_t at = opencl_span_after(device, span.start);
-    tide_assert(span.reserved == 0 || at == 0 ||
-                device->spans[at - 1].start + device->spans[at - 1].bytes <= span.start);
+    tide_assert(at == 0 || device->spans[at - 1].start + device->spans[at - 1].bytes <= span.start);
     memmove(&device->spans[at + 1], &device->spans[at],
             (device->span_count - at) * sizeof *device->spans);
     device->spans[at] = span;
@@ -107,71 +107,29 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
     return span.mem;
 }
 
-/* ---- pinned memory ------------------------------------------------------------------------ */
-
-static char *opencl_align_up(void *address, size_t align)
+bool tide_opencl_elsewhere(tide_device *base, const void *data)
 {
-    tide_assert((align & (align - 1)) == 0 && (uintptr_t)address <= UINTPTR_MAX - align);
-    return (char *)(((uintptr_t)address + align - 1) & ~(uintptr_t)(align - 1));
-}
-
-static void opencl_unpin(tide_opencl_device *device, const tide_opencl_span *span)
-{
-    tide_assert(span->mem != NULL && span->origin != NULL && span->reserved == 0);
-    (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL,
-                                              NULL);
-    (void)tide_opencl.clReleaseMemObject(span->mem);
-}
-
-/* OpenCL has no call for pinned memory. A buffer that the driver allocates for the host, mapped as
- * long as it lives, is the same. */
-static void *opencl_pin(tide_opencl_device *device, size_t bytes, size_t align)
-{
-    int32_t error = TIDE_CL_SUCCESS;
-    tide_opencl_span span = {.bytes = bytes};
-    span.mem = tide_opencl.clCreateBuffer(device->context,
-                                          TIDE_CL_MEM_READ_WRITE | TIDE_CL_MEM_ALLOC_HOST_PTR,
-                                          bytes + align, NULL, &error);
-    if (span.mem == NULL)
-        return NULL;
-    span.origin =
-        tide_opencl.clEnqueueMapBuffer(device->aside, span.mem, true, TIDE_CL_MAP_READ_WRITE, 0,
-                                       bytes + align, 0, NULL, NULL, &error);
-    if (span.origin == NULL) {
-        (void)tide_opencl.clReleaseMemObject(span.mem);
-        return NULL;
-    }
-    span.start = opencl_align_up(span.origin, align);
-    tide_assert((size_t)(span.start - (char *)span.origin) < align); /* so it ends in the buffer */
-    if (opencl_add_span(device, span))
-        return span.start;
-    opencl_unpin(device, &span);
-    return NULL;
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_opencl_span span;
+    return device->memory == TIDE_OPENCL_BUFFERS && !opencl_copy_span(device, data, false, &span);
 }
 
 /* ---- buffers by number --------------------------------------------------------------------- */
 
 static void opencl_end_buffer(const tide_opencl_span *span)
 {
-    tide_assert(span->origin != NULL && span->reserved != 0);
     if (span->mem != NULL)
         (void)tide_opencl.clReleaseMemObject(span->mem);
-    tide_os_unreserve(span->origin, span->reserved);
+    tide_os_unreserve(span->start, span->bytes);
 }
 
-/* An alignment beyond the device's own holds for the number; for the memory behind it, as far as
- * the driver aligns buffers. */
-static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes, size_t align)
+static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes)
 {
     int32_t error = TIDE_CL_SUCCESS;
-    align = align < device->alignment ? device->alignment : align;
-    tide_assert(device->memory == TIDE_OPENCL_BUFFERS && bytes <= SIZE_MAX - align);
-    tide_opencl_span span = {.bytes = bytes, .reserved = bytes + align};
-    span.origin = tide_os_reserve(span.reserved);
-    if (span.origin == NULL)
+    tide_opencl_span span = {.start = tide_os_reserve(bytes), .bytes = bytes};
+    if (span.start == NULL)
         return NULL;
-    tide_os_forbid(span.origin, span.reserved);
-    span.start = opencl_align_up(span.origin, align);
+    tide_os_forbid(span.start, bytes);
     span.mem =
         tide_opencl.clCreateBuffer(device->context, TIDE_CL_MEM_READ_WRITE, bytes, NULL, &error);
     if (span.mem != NULL && opencl_add_span(device, span))
@@ -180,46 +138,20 @@ static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes, size_t
     return NULL;
 }
 
-/* ---- shared virtual memory ---------------------------------------------------------------- */
-
-/* Drivers need not align further than to their largest type. Memory that wants more starts within a
- * larger piece, and its span remembers where that starts. */
-static void *opencl_share(tide_opencl_device *device, size_t bytes, size_t align)
-{
-    bool far = align > SVM_ALIGN_MAX;
-    tide_assert(device->memory == TIDE_OPENCL_SHARED);
-    tide_assert(bytes <= SIZE_MAX - align);
-    void *origin =
-        tide_opencl.clSVMAlloc(device->context, TIDE_CL_MEM_READ_WRITE, far ? bytes + align : bytes,
-                               far ? SVM_ALIGN_MAX : (uint32_t)align);
-    if (origin == NULL || !far)
-        return origin;
-    tide_opencl_span span = {
-        .start = opencl_align_up(origin, align), .bytes = bytes, .origin = origin};
-    if (opencl_add_span(device, span))
-        return span.start;
-    tide_opencl.clSVMFree(device->context, origin);
-    return NULL;
-}
-
-/* Frees it after the work that is queued. If the driver refuses, the host waits for that work. */
-static void opencl_end_share(tide_opencl_device *device, void *stream, void *origin)
-{
-    tide_cl_queue queue = tide_opencl_queue(device, stream);
-    tide_assert(device->memory != TIDE_OPENCL_BUFFERS && origin != NULL);
-    if (tide_opencl.clEnqueueSVMFree(queue, 1, &origin, NULL, NULL, 0, NULL, NULL) ==
-        TIDE_CL_SUCCESS) {
-        (void)tide_opencl.clFlush(queue);
-        return;
-    }
-    (void)tide_opencl.clFinish(queue);
-    tide_opencl.clSVMFree(device->context, origin);
-}
-
 /* ---- allocate and release ------------------------------------------------------------------ */
 
-/* Many drivers take memory when it is first used, so creating it does not fail; tests
- * need the fault. */
+static void *opencl_get(tide_opencl_device *device, int memory, size_t bytes, size_t align)
+{
+    if (memory == TIDE_MEMORY_PINNED)
+        return tide_os_aligned(bytes, align);
+    if (device->memory == TIDE_OPENCL_BUFFERS)
+        return opencl_make_buffer(device, bytes);
+    return tide_opencl.clSVMAlloc(device->context, TIDE_CL_MEM_READ_WRITE, bytes, (uint32_t)align);
+}
+
+/* Drivers need not align further than to their largest type; a number is aligned to a page, and the memory behind
+ * it as far as the driver aligns buffers. Many drivers take memory when it is first used, so creating it does not
+ * fail; tests need the fault. */
 tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
@@ -227,46 +159,47 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     (void)stream;
-    *data = NULL;
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
-    if (tide_os_faulted(bytes))
-        return TIDE_ERROR_MEMORY;
-    if (memory == TIDE_MEMORY_PINNED)
-        *data = opencl_pin(device, bytes, align);
-    else if (device->memory == TIDE_OPENCL_BUFFERS)
-        *data = opencl_make_buffer(device, bytes, align);
-    else
-        *data = opencl_share(device, bytes, align);
+    if (memory == TIDE_MEMORY_DEVICE && align > SVM_ALIGN_MAX)
+        return tide_fail(TIDE_ERROR_DEVICE, "tide_device",
+                         "device %s aligns memory to %d bytes, not to %zu", base->name,
+                         SVM_ALIGN_MAX, align);
+    *data = tide_os_faulted(bytes) ? NULL : opencl_get(device, memory, bytes, align);
     if (*data == NULL)
         return TIDE_ERROR_MEMORY;
     tide_device_count(&base->allocations);
     return TIDE_OK;
 }
 
-/* The driver may be called. */
-static void opencl_release(tide_opencl_device *device, void *stream, int memory, void *data)
+/* Frees it after the work that is queued. If the driver refuses, the host waits for that work. */
+static void opencl_end_share(tide_opencl_device *device, void *stream, void *data)
 {
-    tide_opencl_span span = {.origin = data};
-    bool known = opencl_copy_span(device, data, true, &span);
-    tide_assert(!known || span.start == data);
-    tide_assert(known || (memory == TIDE_MEMORY_DEVICE && device->memory != TIDE_OPENCL_BUFFERS));
-    if (memory == TIDE_MEMORY_PINNED)
-        opencl_unpin(device, &span);
-    else if (span.reserved != 0)
-        opencl_end_buffer(&span);
-    else
-        opencl_end_share(device, stream, span.origin);
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    if (tide_opencl.clEnqueueSVMFree(queue, 1, &data, NULL, NULL, 0, NULL, NULL) ==
+        TIDE_CL_SUCCESS) {
+        (void)tide_opencl.clFlush(queue);
+        return;
+    }
+    (void)tide_opencl.clFinish(queue);
+    tide_opencl.clSVMFree(device->context, data);
 }
 
 /* A driver that can no longer be called keeps what it has. */
 void tide_opencl_release(tide_device *base, void *stream, int memory, void *data, size_t bytes)
 {
     tide_opencl_device *device = tide_opencl_of(base);
+    tide_opencl_span span;
     (void)bytes;
     tide_assert(data != NULL);
     tide_device_count(&base->releases);
-    if (tide_driver_alive(TIDE_DRIVER_OPENCL))
-        opencl_release(device, stream, memory, data);
+    if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
+        return;
+    if (memory == TIDE_MEMORY_PINNED)
+        tide_os_free(data);
+    else if (opencl_copy_span(device, data, true, &span))
+        opencl_end_buffer(&span);
+    else
+        opencl_end_share(device, stream, data);
 }
 
 /* ---- an address as the driver takes it ----------------------------------------------------- */
@@ -275,17 +208,13 @@ typedef struct place {
     tide_cl_mem mem; /* NULL: an address of shared virtual memory, or of the host */
     size_t offset;
     void *address;
-    /* Of buffers: it is one, or pinned memory. What only looks like an address may be a number that stands
-     * for memory of another device: the driver would follow it. */
-    bool ours;
 } place;
 
 static place opencl_place_of(tide_opencl_device *device, const void *data)
 {
     place p = {.address = (void *)(uintptr_t)data};
     tide_opencl_span span;
-    p.ours = device->memory == TIDE_OPENCL_BUFFERS && opencl_copy_span(device, data, false, &span);
-    if (p.ours && span.reserved != 0) {
+    if (device->memory == TIDE_OPENCL_BUFFERS && opencl_copy_span(device, data, false, &span)) {
         p.mem = span.mem;
         p.offset = (size_t)((const char *)data - span.start);
     }
@@ -340,7 +269,7 @@ static tide_status opencl_fill_odd(tide_opencl_device *device, void *stream, con
     TIDE_FORWARD(opencl_write_pattern(device, stream, p, pattern, pattern_bytes));
     for (size_t done = pattern_bytes, next; done < bytes; done += next) {
         next = done < bytes - done ? done : bytes - done;
-        TIDE_FORWARD(tide_opencl_copy(device->base, stream, data + done, data, next));
+        TIDE_FORWARD(tide_opencl_copy(device->base, stream, data + done, data, next, false));
     }
     return TIDE_OK;
 }
@@ -367,21 +296,21 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
 
 /* At least one side is a buffer; the other may be memory of the host. */
 static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const place *from,
-                                   size_t bytes)
+                                   size_t bytes, bool wait)
 {
     tide_assert(to->mem != NULL || from->mem != NULL);
     if (to->mem != NULL && from->mem != NULL)
         return tide_opencl.clEnqueueCopyBuffer(queue, from->mem, to->mem, from->offset, to->offset,
                                                bytes, 0, NULL, NULL);
     if (to->mem != NULL)
-        return tide_opencl.clEnqueueWriteBuffer(queue, to->mem, false, to->offset, bytes,
+        return tide_opencl.clEnqueueWriteBuffer(queue, to->mem, wait, to->offset, bytes,
                                                 from->address, 0, NULL, NULL);
-    return tide_opencl.clEnqueueReadBuffer(queue, from->mem, false, from->offset, bytes,
-                                           to->address, 0, NULL, NULL);
+    return tide_opencl.clEnqueueReadBuffer(queue, from->mem, wait, from->offset, bytes, to->address,
+                                           0, NULL, NULL);
 }
 
 tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const void *from,
-                             size_t bytes)
+                             size_t bytes, bool wait)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
@@ -393,15 +322,14 @@ tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const vo
     if (device->memory == TIDE_OPENCL_BUFFERS && target.mem == NULL && source.mem == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "neither %p nor %p is memory of device %s", to, from, base->name);
-    if (device->memory == TIDE_OPENCL_BUFFERS && !(target.ours && source.ours))
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no memory of device %s",
-                         target.mem == NULL ? to : from, base->name);
     int32_t error =
         device->memory == TIDE_OPENCL_BUFFERS
-            ? opencl_copy_buffers(queue, &target, &source, bytes)
-            : tide_opencl.clEnqueueSVMMemcpy(queue, false, to, from, bytes, 0, NULL, NULL);
+            ? opencl_copy_buffers(queue, &target, &source, bytes, wait)
+            : tide_opencl.clEnqueueSVMMemcpy(queue, wait, to, from, bytes, 0, NULL, NULL);
     TIDE_FORWARD(tide_opencl_check(device, error, "copy"));
     tide_device_count(&base->copies);
+    if (wait)
+        tide_device_count(&base->waits);
     __atomic_add_fetch(&base->bytes_copied, bytes, __ATOMIC_RELAXED);
     return TIDE_OK;
 }

@@ -32,13 +32,11 @@ enum {
     TIDE_OPENCL_BUFFERS = 2 /* plain buffers; pointers are numbers that stand for it */
 };
 
-/* Memory that cannot be given back by its address alone. A device's table is sorted by address. */
+/* A range of addresses that stands for a buffer. A device's table is sorted by address. */
 typedef struct tide_opencl_span {
     char *start;
     size_t bytes;
-    tide_cl_mem mem; /* a slot's or a pinned area's buffer; NULL: shared memory          */
-    void *origin;    /* a mapped or a shared address of the driver's; a slot's range       */
-    size_t reserved; /* bytes of that range; 0: it is no slot that a number stands for     */
+    tide_cl_mem mem;
 } tide_opencl_span;
 
 typedef struct tide_opencl_device {
@@ -46,9 +44,7 @@ typedef struct tide_opencl_device {
     tide_cl_device device;
     tide_cl_context context;
     tide_cl_queue queue; /* the one that NULL stands for */
-    tide_cl_queue aside; /* for calls that must not wait for anybody's work */
     int memory;          /* TIDE_OPENCL_SHARED or BUFFERS */
-    size_t alignment;    /* of parts of buffers, bytes  */
 
     /* Guards what follows. The driver is called without it. */
     tide_lock lock;
@@ -80,12 +76,12 @@ tide_status tide_opencl_allocate(tide_device *, void *stream, int memory, size_t
 void tide_opencl_release(tide_device *, void *stream, int memory, void *data, size_t bytes);
 tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void *pattern,
                              size_t pattern_bytes, size_t count);
-tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes);
+tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes,
+                             bool wait);
+bool tide_opencl_elsewhere(tide_device *, const void *data);
 void *tide_opencl_buffer(tide_device *, const void *data, size_t *offset);
 
-/* runtime/device/opencl/stream.c. Within: in a call that has asked whether the driver may be
- * called. It is not asked again, for exit may have begun since, and half of the call would be
- * refused. */
+/* runtime/device/opencl/stream.c */
 tide_status tide_opencl_order(tide_device *, void *before, void *after);
 tide_status tide_opencl_wait(tide_device *, void *stream);
 tide_status tide_opencl_wait_all(tide_device *);

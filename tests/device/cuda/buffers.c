@@ -89,7 +89,7 @@ TEST(pinned_memory_is_neither_handed_out_nor_trimmed_in_use)
         memset(first, 7, BYTES);
         fake_host_uses(first, BYTES, true);
         delay(&s, device);
-        expect_ok(s.b.device->methods->copy(s.b.device, s.b.stream, device, first, BYTES));
+        expect_ok(s.b.device->methods->copy(s.b.device, s.b.stream, device, first, BYTES, false));
         expect_ok(tide_buffer_release(s.buffers, p));
         tide_buffer q = take(&s, TIDE_BUFFER_PINNED, s.b.stream, &second);
         assert_ptr_not_equal(second, first); /* the copy is still reading that */

@@ -121,15 +121,11 @@ ENTRY(cuPointerGetAttributes, CURRENT,
     const context *owner = memory_owner(address);
     for (unsigned i = 0; i < count; i++) {
         if (asked[i] == TIDE_CU_POINTER_MEMORY_TYPE)
-            *(unsigned *)values[i] = one == NULL ? 0 : one->pinned ? TIDE_CU_MEMORY_HOST : 2;
+            *(unsigned *)values[i] = one == NULL ? 0 : one->pinned ? 1 : TIDE_CU_MEMORY_DEVICE;
         else if (asked[i] == TIDE_CU_POINTER_IS_MANAGED)
             *(int *)values[i] = one != NULL && one->managed;
         else if (asked[i] == TIDE_CU_POINTER_DEVICE_ORDINAL)
             *(int *)values[i] = owner != NULL ? (int)owner->device : NO_DEVICE;
-        else if (asked[i] == TIDE_CU_POINTER_RANGE_START)
-            *(tide_cu_address *)values[i] = one != NULL ? one->address : 0;
-        else if (asked[i] == TIDE_CU_POINTER_RANGE_BYTES)
-            *(size_t *)values[i] = one != NULL ? one->used : 0;
         else
             return TIDE_CU_INVALID_VALUE;
     }
@@ -214,18 +210,24 @@ FILL(8, unsigned char)
 FILL(16, unsigned short)
 FILL(32, unsigned)
 
+/* Memory of the host that the driver does not know is nobody's business: who uses it too early sees that. */
+static void add_side(work *one, tide_cu_address at, size_t bytes, bool writes)
+{
+    if (memory_known(at))
+        one->ranges[one->range_count++] = (fake_range){(void *)(uintptr_t)at, bytes, writes};
+}
+
 static int copy(tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream,
                 bool between)
 {
-    const work one = {
-        .run = memory_copy,
-        .to = to,
-        .from = from,
-        .width = bytes,
-        .ranges = {{(void *)(uintptr_t)to, bytes, true}, {(void *)(uintptr_t)from, bytes, false}},
-        .range_count = 2,
-        .between = between,
-        .what = between ? "a copy between devices" : "a copy"};
+    work one = {.run = memory_copy,
+                .to = to,
+                .from = from,
+                .width = bytes,
+                .between = between,
+                .what = between ? "a copy between devices" : "a copy"};
+    add_side(&one, to, bytes, true);
+    add_side(&one, from, bytes, false);
     return entry_queue(stream, &one);
 }
 

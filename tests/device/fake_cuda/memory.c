@@ -86,6 +86,12 @@ bool memory_live(const void *data, size_t bytes)
     return one != NULL ? at + bytes <= one->address + one->used : pages_live(data, bytes);
 }
 
+bool memory_known(uint64_t address)
+{
+    const uint64_t first = (uint64_t)(uintptr_t)arena.device;
+    return (address >= first && address - first < ADDRESSES) || arena_at(address) != NULL;
+}
+
 extent *memory_extents(size_t *count)
 {
     extent *all = calloc(arena.count + pages_extents(NULL) + 1, sizeof *all);

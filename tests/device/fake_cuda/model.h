@@ -249,6 +249,7 @@ const context *memory_owner(uint64_t address); /* NULL: the host's */
 void memory_end_pool(reserve *of);
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);
+bool memory_known(uint64_t address);          /* the device's, live or not, or pinned */
 struct extent *memory_extents(size_t *count); /* all that is live; to be freed */
 void memory_show(void *from, size_t bytes, bool shown);
 void memory_show_all(bool shown); /* to this process, for a kernel */
