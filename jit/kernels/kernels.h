@@ -12,9 +12,10 @@
 #ifndef TIDEPOOL_JIT_KERNELS_KERNELS_H
 #define TIDEPOOL_JIT_KERNELS_KERNELS_H
 
-#define TIDE_SEGMENTS 102 /* of a table, which fills 4 KiB of parameters: 101 parts, or fewer */
-#define TIDE_GROUP    256 /* threads */
-#define TIDE_CHUNK    (16 << 10)
+#define TIDE_SEGMENTS    102 /* of a table, which fills 4 KiB of parameters: 101 parts, or fewer */
+#define TIDE_GROUP       256 /* threads */
+#define TIDE_CHUNK       (16 << 10)
+#define TIDE_PIECE_ALIGN 64 /* bytes: parts start at multiples of it in a block */
 
 typedef struct tide_segment {
     unsigned long long data; /* its address */
@@ -43,6 +44,8 @@ typedef struct tide_segments {
 
 _Static_assert(sizeof(tide_segment) == 40 && offsetof(tide_segments, segment) == 8,
                "as the kernels see it");
+_Static_assert((int)TIDE_PIECE_ALIGN == TIDE_PACK_ALIGN && (int)TIDE_PIECE_ALIGN <= TIDE_GROUP,
+               "each thread of a group pads a byte");
 _Static_assert(TIDE_CHUNK % (16 * TIDE_GROUP) == 0,
                "each thread of a group takes as many words of a chunk");
 _Static_assert(sizeof(tide_segments) + sizeof(uint64_t) <= 4096, "the classic limit of CUDA");
@@ -126,10 +129,19 @@ ENTRY tide_fill(TABLE table)
     fill_chunk(s, blockIdx.x - s.first);
 }
 
+/* The host gets the block whole, so what is between the parts is written, too: zeros. */
+INLINE void pad(byte *to, const tide_segment &s, u64 chunk)
+{
+    const u64 at = s.bytes + threadIdx.x, end = (s.bytes + TIDE_PIECE_ALIGN - 1) / TIDE_PIECE_ALIGN;
+    if (chunk == (s.bytes - 1) / TIDE_CHUNK && at < end * TIDE_PIECE_ALIGN)
+        to[at] = 0;
+}
+
 ENTRY tide_pack(TABLE table, byte *block)
 {
     const tide_segment s = segment_of(table, blockIdx.x);
     copy_chunk((const byte *)s.data, block + s.low, s, blockIdx.x - s.first);
+    pad(block + s.low, s, blockIdx.x - s.first);
 }
 
 ENTRY tide_unpack(TABLE table, byte *block)

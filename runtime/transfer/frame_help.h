@@ -12,6 +12,9 @@ typedef enum tide_frame_work_kind {
     TIDE_FRAME_KINDS
 } tide_frame_work_kind;
 
+/* Parts begin in a block at multiples of so many bytes; those that pack write all of it. */
+enum { TIDE_PACK_ALIGN = 64 };
+
 /* A piece of the host's memory, and where it lies in a block of the device's. Pieces are in order
  * and do not overlap; what is between them has no meaning. */
 typedef struct tide_piece {

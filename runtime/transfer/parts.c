@@ -20,9 +20,10 @@
 #include "runtime/transfer/frame_help.h"
 #include "runtime/transfer/pinned_ring.h"
 
-enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20 }; /* bytes */
+enum { PACK_MAX = 16 << 20 }; /* bytes */
 
-_Static_assert(PACK_MAX % PACK_ALIGN == 0, "a part that ends within the limit is padded within it");
+_Static_assert(PACK_MAX % TIDE_PACK_ALIGN == 0,
+               "a part that ends within the limit is padded within it");
 _Static_assert(sizeof(tide_piece) <= sizeof(tide_part),
                "bytes for as many pieces as there are parts in memory do not overflow");
 
@@ -130,7 +131,9 @@ static tide_piece *parts_lay_out(const tide_part *parts, size_t count, size_t *b
     for (size_t i = 0; pieces != NULL && i < count && *block <= PACK_MAX; i++) {
         const size_t bytes = parts_bytes_of(&parts[i]);
         pieces[i] = (tide_piece){parts[i].host, *block, bytes};
-        *block += bytes <= PACK_MAX ? (bytes + PACK_ALIGN - 1) / PACK_ALIGN * PACK_ALIGN : bytes;
+        *block += bytes <= PACK_MAX
+                      ? (bytes + TIDE_PACK_ALIGN - 1) / TIDE_PACK_ALIGN * TIDE_PACK_ALIGN
+                      : bytes;
     }
     if (*block != 0 && *block <= PACK_MAX)
         return pieces;

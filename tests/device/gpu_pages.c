@@ -140,10 +140,12 @@ typedef int export_function(void *out, unsigned long long handle, int type, unsi
 static void export_memory(size_t bytes)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (driver == NULL) /* the fake */
+    if (driver == NULL) /* the fake by its own name */
         return;
     retain_function *retain = (retain_function *)dlsym(driver, "cuMemRetainAllocationHandle");
     export_function *export = (export_function *)dlsym(driver, "cuMemExportToShareableHandle");
+    if (retain == NULL || export == NULL) /* the fake, which has what the library calls */
+        return;
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
     unsigned long long handle = 0;
     int file = -1, retained = retain(&handle, tide_acquire(pool, uint8_t, bytes));

@@ -240,6 +240,26 @@ static void filled(runner *r, uint8_t value)
         compare(&got[i], pattern[i % size], 1, "filled");
 }
 
+/* Frames go up and come down, packed, with holes between their parts. */
+static void framed(runner *r, uint8_t value)
+{
+    uint8_t there[3][RESULT], back[3][RESULT];
+    tide_part parts[3];
+    memset(there, value, sizeof there);
+    memset(back, ~value, sizeof back);
+    TIDE_SCOPE(r->pool);
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = 1 + rng_below(&r->random, RESULT);
+        parts[i] = (tide_part){tide_acquire(r->pool, uint8_t, n), there[i], TIDE_U8, n};
+    }
+    must(tide_upload_frame(r->pool, parts, 3) == TIDE_OK, "tide_upload_frame");
+    for (size_t i = 0; i < 3; i++)
+        parts[i].host = back[i];
+    must(tide_download_frame(r->pool, parts, 3) == TIDE_OK, "tide_download_frame");
+    for (size_t i = 0; i < 3; i++)
+        compare(back[i], value, parts[i].count, "framed");
+}
+
 /* What there is not, and nothing suffers. */
 static void refused(runner *r, uint8_t value)
 {
@@ -341,15 +361,15 @@ static void begin(runner *r, bool first)
 
 static void *run(void *user)
 {
-    static void (*const steps[])(runner *, uint8_t) = {arrays, declared, buffers, pair,
-                                                       filled, refused,  managed, graph};
-    static const char *const names[] = {"arrays", "declared", "buffers", "pair",
-                                        "filled", "refused",  "managed", "graph"};
+    static void (*const steps[])(runner *, uint8_t) = {arrays, declared, buffers, pair, filled,
+                                                       framed, refused,  managed, graph};
+    static const char *const names[] = {"arrays", "declared", "buffers", "pair", "filled",
+                                        "framed", "refused",  "managed", "graph"};
     runner r = {.random = {(uintptr_t)user + 1}};
     begin(&r, user == NULL);
     for (unsigned long i = 0; i < storm.steps && time(NULL) < storm.until; i++) {
-        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 15); /* graphs are dear */
-        which = which == 14 ? 7 : which % 7;
+        uint64_t which = storm.planted ? 1 : rng_below(&r.random, 17); /* graphs are dear */
+        which = which == 16 ? 8 : which % 8;
         must_at = names[which];
         if (!storm.possible || steps[which] != refused)
             steps[which](&r, (uint8_t)rng_next(&r.random));

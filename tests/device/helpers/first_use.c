@@ -82,6 +82,23 @@ TEST(what_is_too_large_to_be_packed_has_none_compiled)
     bench_end(&b);
 }
 
+/* The copy to the host reads all of the block. */
+TEST(what_is_between_packed_parts_is_written)
+{
+    enum { FIRST = 1000, SECOND = 63, BLOCK = 1088 };
+    uint8_t got[FIRST], block[BLOCK];
+    bench b = start();
+    uint8_t *x = tide_fill(b.pool, uint8_t, FIRST, 1), *y = tide_fill(b.pool, uint8_t, SECOND, 2);
+    const tide_part parts[] = {{x, got, TIDE_U8, FIRST}, {y, got, TIDE_U8, SECOND}};
+    expect_ok(tide_download_frame(b.pool, parts, 2));
+    assert_int_equal(fake_kernel_runs("tide_pack"), 1);
+    const uint64_t *packed = tide_acquire(b.pool, uint64_t, BLOCK / 8); /* where the block was */
+    expect_ok(tide_download(b.pool, block, packed, BLOCK));
+    for (size_t i = 0; i < BLOCK; i++)
+        assert_int_equal(block[i], i < FIRST ? 1 : i >= 1024 && i < 1024 + SECOND ? 2 : 0);
+    bench_end(&b);
+}
+
 TEST(they_are_switched_off_by_a_setting)
 {
     bench b = start();
