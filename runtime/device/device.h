@@ -48,9 +48,9 @@ typedef struct tide_device_methods {
     /* NULL: there is no pool of the driver's. */
     tide_status (*reserved)(tide_device *device, tide_reserved *out);
 
-    /* Is it the memory of another device alone, as far as the driver knows? For pools that are checked.
-     * NULL: nobody knows. */
-    bool (*elsewhere)(tide_device *device, const void *data);
+    /* Can it not be on the side of the host of a copy, or on that of the device, as far as the driver knows? For
+     * pools that are checked. NULL: nobody knows. */
+    bool (*misplaced)(tide_device *device, const void *data, bool host);
 
     /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0.
      * Copies: both sides are device memory, or one of them is pinned. `wait`: the host waits, for all that is queued

@@ -41,11 +41,16 @@ static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, co
     return TIDE_OK;
 }
 
+static bool copy_is_misplaced(tide_device *device, const void *data, bool host)
+{
+    return device->methods->misplaced != NULL && device->methods->misplaced(device, data, host);
+}
+
 /* Nothing would order the copy with the work of the other device. */
 static tide_status copy_check_device(const tide_pool *pool, const void *data, const char *call)
 {
     tide_device *device = pool->core->device;
-    if (device->methods->elsewhere == NULL || !device->methods->elsewhere(device, data))
+    if (!copy_is_misplaced(device, data, false))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_ARGUMENT, call,
                      "%p is memory of another device than %s, that of pool '%s': tide_copy_from "
@@ -69,27 +74,16 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
     return copy_check_device(pool, data, call);
 }
 
-/* Headers of a device's pool lie on the host. */
-static bool copy_is_in_row(const tide_pool_core *core, const tide_row *row, const char *data)
-{
-    for (uint32_t i = 0; row->device == core->device && i < row->count; i++) {
-        const char *start = row->slots[i].data;
-        if (start != NULL && data >= start && data < start + row->records[i].bytes)
-            return true;
-    }
-    return false;
-}
-
 tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    for (uint32_t i = 0; core->careful && !core->device->host && i < core->rows.used_count; i++)
-        if (copy_is_in_row(core, core->rows.used[i], host))
-            return tide_fail(TIDE_ERROR_ARGUMENT, call,
-                             "%p, the side of the host, is in an array of pool '%s' of device %s: "
-                             "are the two pointers in the wrong order?",
-                             host, core->name, core->device->name);
-    return TIDE_OK;
+    if (!core->careful || !copy_is_misplaced(core->device, host, true))
+        return TIDE_OK;
+    return tide_fail(
+        TIDE_ERROR_ARGUMENT, call,
+        "%p, the side of the host, is memory of a device (the pool's, '%s', is %s): are the "
+        "two pointers in the wrong order?",
+        host, core->name, core->device->name);
 }
 
 tide_status tide_copy_check_capture(const tide_pool *pool, const char *call)

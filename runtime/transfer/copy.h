@@ -10,7 +10,7 @@
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes,
                             const char *call);
 
-/* Is that memory of the host? A careful pool of a device refuses an array of its own. */
+/* Is that memory of the host? A careful pool refuses what only a device has. */
 tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const char *call);
 
 /* TIDE_ERROR_STATE while a graph is captured on the pool's stream: a copy with the host would become part of it. */

@@ -101,7 +101,7 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes, bool wait);
 /* Is it another device's alone, as far as the driver knows? */
-bool tide_cuda_elsewhere(tide_device *device, const void *data);
+bool tide_cuda_misplaced(tide_device *device, const void *data, bool host);
 
 /* runtime/device/cuda/release.c */
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);

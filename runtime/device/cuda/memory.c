@@ -230,8 +230,9 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
     return tide_cuda_left(entered, status);
 }
 
-/* Memory that the driver does not know has no type. */
-bool tide_cuda_elsewhere(tide_device *device, const void *data)
+/* What only a device has is never the host's, and its own device's alone. Memory that the driver does not know has no
+ * type. */
+bool tide_cuda_misplaced(tide_device *device, const void *data, bool host)
 {
     unsigned type = 0;
     int managed = 0, ordinal = -1;
@@ -244,5 +245,5 @@ bool tide_cuda_elsewhere(tide_device *device, const void *data)
     tide_cu_result result = tide_cu.cuPointerGetAttributes(3, asked, answers, cuda_address(data));
     tide_cuda_leave(entered);
     return result == TIDE_CU_SUCCESS && type == TIDE_CU_MEMORY_DEVICE && managed == 0 &&
-           ordinal >= 0 && ordinal != tide_cuda_of(device)->ordinal;
+           ordinal >= 0 && (host || ordinal != tide_cuda_of(device)->ordinal);
 }

@@ -140,7 +140,7 @@ static void opencl_close_device(tide_device *base)
 static const tide_device_methods methods = {
     .allocate = tide_opencl_allocate,
     .release = tide_opencl_release,
-    .elsewhere = tide_opencl_elsewhere,
+    .misplaced = tide_opencl_misplaced,
     .fill = tide_opencl_fill,
     .copy = tide_opencl_copy,
     .order = tide_opencl_order,

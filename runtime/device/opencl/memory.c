@@ -107,11 +107,12 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
     return span.mem;
 }
 
-bool tide_opencl_elsewhere(tide_device *base, const void *data)
+bool tide_opencl_misplaced(tide_device *base, const void *data, bool host)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     tide_opencl_span span;
-    return device->memory == TIDE_OPENCL_BUFFERS && !opencl_copy_span(device, data, false, &span);
+    return device->memory == TIDE_OPENCL_BUFFERS &&
+           host == opencl_copy_span(device, data, false, &span);
 }
 
 /* ---- buffers by number --------------------------------------------------------------------- */

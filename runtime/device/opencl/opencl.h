@@ -78,7 +78,7 @@ tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void
                              size_t pattern_bytes, size_t count);
 tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes,
                              bool wait);
-bool tide_opencl_elsewhere(tide_device *, const void *data);
+bool tide_opencl_misplaced(tide_device *, const void *data, bool host);
 void *tide_opencl_buffer(tide_device *, const void *data, size_t *offset);
 
 /* runtime/device/opencl/stream.c */

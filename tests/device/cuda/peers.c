@@ -170,6 +170,9 @@ TEST(a_checked_pool_tells_memory_of_another_device)
         expect_status(tide_copy(checked, x, y, BYTES), TIDE_ERROR_ARGUMENT);
         expect_said("is memory of another device than cuda:0");
         expect_status(tide_upload(checked, y, bytes, BYTES), TIDE_ERROR_ARGUMENT);
+        expect_status(tide_upload(checked, x, y, BYTES), TIDE_ERROR_ARGUMENT);
+        expect_said("the side of the host, is memory of a device");
+        expect_status(tide_download(checked, y, x, BYTES), TIDE_ERROR_ARGUMENT);
         expect_ok(tide_copy_from(checked, x, p.pool, y, BYTES));
     }
     expect_ok(tide_pool_destroy(checked));
