@@ -166,10 +166,33 @@ static int exported(const scene *s)
     return had(made != NULL);
 }
 
+/* By the second pool. */
+static int imported(const scene *s)
+{
+    tide_array *array = tide_array_acquire(s->pool, TIDE_F32, 1, (int64_t[]){100});
+    tide_dl_managed *made = array != NULL ? tide_array_export(s->pool, array) : NULL;
+    return had(made != NULL && tide_array_import(s->second, made) != NULL);
+}
+
+static int many(const scene *s)
+{
+    tide_buffer made[3];
+    const tide_status status = tide_buffer_acquire_many(s->buffers, BYTES, 3, made);
+    return status == TIDE_OK ? (int)tide_buffer_release_many(s->buffers, made, 3) : (int)status;
+}
+
 static int acquire(scene *s, size_t size, uint32_t kind)
 {
     s->made = tide_buffer_acquire_on(s->buffers, size, kind, s->stream);
     return had(s->made.generation != 0);
+}
+
+static int cupy_pair(const scene *s)
+{
+    void *data = tide_cupy_malloc(s->stream, BYTES, 0);
+    if (data != NULL)
+        tide_cupy_free(s->stream, data, 0);
+    return had(data != NULL);
 }
 
 static int torch_pair(scene *s, size_t size)
@@ -241,6 +264,7 @@ static bool make(scene *s, bool called)
     CALL("tide_pool_compact", NOTHING, (tide_pool_compact(s->pool, TIDE_ALL_TYPES), TIDE_OK))
     CALL("tide_pool_empty", NOTHING, tide_pool_empty(s->pool))
     CALL("tide_pool_reset", NOTHING, tide_pool_reset(s->pool))
+    CALL("tide_pool_adopt", NOTHING, tide_pool_adopt(s->pool))
     CALL("tide_pool_wait", NOTHING, tide_pool_wait(s->pool))
     CALL("tide_pool_local_on, _local_end", NOTHING,
          tide_pool_local_on(s->device, s->stream) == NULL ? tide_error_status()
@@ -252,6 +276,8 @@ static bool make(scene *s, bool called)
     CALL("tide_acquire, kept", NOTHING, had(tide_acquire(s->pool, uint8_t, BYTES) != NULL))
     CALL("tide_zeros, new", NOTHING, had(tide_zeros(s->pool, uint8_t, LARGER) != NULL))
     CALL("tide_fill, 3 bytes", NOTHING, had(tide_fill_type(s->pool, odd, 100, "abc") != NULL))
+    CALL("tide_fill, 16 bytes", NOTHING,
+         had(tide_fill_type(s->pool, TIDE_C128, 9, &(double[2]){1}) != NULL))
     CALL("tide_grow", NOTHING, had((tide_grow(s->pool, uint8_t, s->live, LARGER)) != NULL))
     CALL("a scope", NOTHING, scope_on(s, NULL))
     CALL("a scope with tide_pool_use_on", NOTHING, scope_on(s, third))
@@ -266,6 +292,7 @@ static bool make(scene *s, bool called)
     CALL("tide_bump_leave", must(tide_bump_enter(s->pool, BYTES, &s->bump) == TIDE_OK, "bump"),
          tide_bump_leave(&s->bump))
     CALL("tide_array_export", NOTHING, exported(s))
+    CALL("tide_array_import", NOTHING, imported(s))
     CALL("tide_buffers_create, _destroy", NOTHING,
          tide_buffers_destroy(tide_buffers_create(s->device, NULL)))
     CALL("tide_buffers_trim", NOTHING, had(tide_buffers_trim(s->buffers, 0).slots > 0))
@@ -278,9 +305,11 @@ static bool make(scene *s, bool called)
          had((s->made = tide_buffer_acquire_zeroed(s->buffers, BYTES)).generation != 0))
     CALL("tide_buffer_acquire_ready", NOTHING,
          had((s->made = tide_buffer_acquire_ready(s->buffers, BYTES, 0)).generation != 0))
+    CALL("tide_buffer_acquire_many, _release_many", NOTHING, many(s))
     CALL("tide_buffer_release", NOTHING, tide_buffer_release(s->buffers, s->held))
     CALL("tide_buffer_release_idle", NOTHING, tide_buffer_release_idle(s->buffers, s->held))
     CALL("tide_torch_malloc, _free", NOTHING, torch_pair(s, BYTES))
+    CALL("tide_cupy_malloc, _free", NOTHING, cupy_pair(s))
     CALL("tide_torch_record_stream", s->torch = tide_torch_malloc(BYTES, 0, s->stream),
          (tide_torch_record_stream(s->torch, third), TIDE_OK))
     CALL("tide_torch_stats", NOTHING, tide_torch_stats(0, &(tide_torch_statistics){0}))
