@@ -223,6 +223,27 @@ TEST(graphs_that_never_run_at_once_take_what_the_largest_takes)
     (void)serve_batches(6, true, false);
 }
 
+/* The stream of the drop has done nothing with it. */
+TEST(a_drop_on_another_stream_goes_behind_the_last_launch)
+{
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        bench own = bench_start(seed);
+        void *other = fake_stream_create(0);
+        expect_ok(tide_capture_begin(own.pool));
+        void *graph = capture_batch(&own, LARGEST, 1);
+        tide_capture *capture = tide_capture_end(own.pool);
+        expect_ok(tide_capture_use_on(capture, other));
+        fake_graph_launch(graph, other);
+        expect_ok(tide_capture_drop(capture, own.stream));
+        fake_synchronise(own.stream);
+        expect_ok(tide_device_memory_trim(own.device, 0));
+        fake_synchronise_all();
+        fake_graph_destroy(graph);
+        fake_stream_destroy(other);
+        bench_end(&own);
+    }
+}
+
 TEST(a_launch_after_the_drop_is_told)
 {
     bench own = bench_start(7);
