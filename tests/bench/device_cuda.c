@@ -4,7 +4,9 @@
  *   plain      no pool: cuMemAlloc and cuMemFree for each array
  *   driver     cuMemAllocFromPoolAsync and cuMemFreeAsync for each array; the pool keeps all it has
  *   tide       a loop scope or a rewind of a pool on the device
- *   declared   the same with a second stream declared: each rewind orders the two
+ *   declared   the same with a second stream declared, which does nothing: each rewind asks
+ *   worked     each scope fills its first array on the pool's stream
+ *   busy       the same on a second stream, which is declared: each rewind orders the two
  *
  * Fills, by the driver one by one but for `fused`, and waited for:
  *
@@ -35,7 +37,8 @@ typedef struct cuda_state {
     tide_pool *pool;
     size_t bytes, count;
     bool fused;
-    bool plain; /* the driver's memory without a pool */
+    bool plain;  /* the driver's memory without a pool */
+    void *works; /* the stream that fills the first array of each scope */
     tide_part parts[ARRAYS_MAX];
     uint64_t allocations; /* of the pool, after the last proof; 0: it may allocate */
 } cuda_state;
@@ -243,15 +246,50 @@ static void *declared_setup(const bench_case *job)
     return NULL;
 }
 
-static uint64_t declared_run(void *state, uint64_t operations)
+static void *busy_setup(const bench_case *job)
+{
+    cuda_state *s = declared_setup(job);
+    if (s != NULL)
+        s->works = second_stream();
+    return s;
+}
+
+static uint64_t worked_run(void *state, uint64_t operations)
 {
     cuda_state *s = state;
+    uint64_t done = 0;
+    tide_cuda_entered entered;
+    must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
+    TIDE_LOOP(s->pool, i, operations)
+    {
+        tide_cu_address first =
+            (tide_cu_address)(uintptr_t)tide_acquire(s->pool, uint8_t, s->bytes);
+        must(tide_cu.cuMemsetD8Async(first, 1, s->bytes, s->works) == TIDE_CU_SUCCESS, "a fill");
+        done++;
+    }
+    tide_cuda_leave(entered);
+    return done;
+}
+
+/* Within a level in which the second stream is declared. */
+static uint64_t with_declared(cuda_state *s, uint64_t (*run)(void *, uint64_t), uint64_t operations)
+{
     tide_mark mark = tide_checkpoint(s->pool);
     must(tide_pool_use_on(s->pool, second_stream()) == TIDE_OK, "tide_pool_use_on");
-    uint64_t done = tide_run(state, operations);
+    uint64_t done = run(s, operations);
     must(tide_rewind(s->pool, mark) == TIDE_OK, "tide_rewind");
     finish(s);
     return done;
+}
+
+static uint64_t declared_run(void *state, uint64_t operations)
+{
+    return with_declared(state, tide_run, operations);
+}
+
+static uint64_t busy_run(void *state, uint64_t operations)
+{
+    return with_declared(state, worked_run, operations);
 }
 
 /* ---- the rewind alone ----------------------------------------------------------------------- */
@@ -416,6 +454,8 @@ static void prove_driver(void *state, uint64_t operations)
 PROVE(scope_fill_run)
 PROVE(tide_run)
 PROVE(declared_run)
+PROVE(worked_run)
+PROVE(busy_run)
 PROVE(rewind_run)
 
 static void prove_fill(void *state, uint64_t operations)
@@ -451,6 +491,10 @@ static bench_variant plain = {"plain",    NULL,   plain_setup, prove_driver,
 static bench_variant tide = {"tide", NULL, setup, prove_tide_run, tide_run, verify, teardown, NULL};
 static bench_variant declared = {"declared",   NULL,   declared_setup, prove_declared_run,
                                  declared_run, verify, teardown,       NULL};
+static bench_variant worked = {"worked",   NULL,   setup,    prove_worked_run,
+                               worked_run, verify, teardown, NULL};
+static bench_variant busy = {"busy",   NULL,   busy_setup, prove_busy_run,
+                             busy_run, verify, teardown,   NULL};
 static bench_variant rewinds = {"tide",     NULL,   setup,    prove_rewind_run,
                                 rewind_run, verify, teardown, rewind_figures};
 static bench_variant each = {"driver", NULL,   each_setup, prove_fill,
@@ -466,8 +510,8 @@ static bench_variant fill_scope = {"scope",        NULL,   setup,    prove_scope
 static bench_variant copies = {"copy",   NULL,   each_setup, prove_copy,
                                copy_run, verify, teardown,   copy_figures};
 
-const bench_variant *const bench_device_cuda_scope_variants[] = {&plain, &driver, &tide, &declared,
-                                                                 NULL};
+const bench_variant *const bench_device_cuda_scope_variants[] = {&plain,  &driver, &tide, &declared,
+                                                                 &worked, &busy,   NULL};
 const bench_variant *const bench_device_cuda_rewind_variants[] = {&plain, &driver, &rewinds, NULL};
 const bench_variant *const bench_device_cuda_fill_variants[] = {
     &each, &fused, &fill_plain, &fill_async, &fill_scope, NULL};
@@ -476,8 +520,9 @@ const bench_variant *const bench_device_cuda_large_variants[] = {
 
 void bench_device_cuda_prepare(void)
 {
-    bench_variant *const all[] = {&plain, &driver, &tide,       &declared,   &rewinds,   &each,
-                                  &fused, &copies, &fill_plain, &fill_async, &fill_scope};
+    bench_variant *const all[] = {&plain,      &driver,     &tide,      &declared, &worked,
+                                  &busy,       &rewinds,    &each,      &fused,    &copies,
+                                  &fill_plain, &fill_async, &fill_scope};
     if (is_there())
         return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
