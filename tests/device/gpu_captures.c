@@ -285,6 +285,8 @@ static bool make(scene *s, bool called)
     CALL("tide_download", NOTHING, tide_download(s->pool, s->host, s->live, BYTES))
     CALL("tide_copy", NOTHING, tide_copy(s->pool, s->live, s->live + BYTES / 2, BYTES / 2))
     CALL("tide_copy_from", NOTHING, tide_copy_from(s->pool, s->live, s->second, s->there, BYTES))
+    CALL("tide_copy_from, its pool's", NOTHING,
+         tide_copy_from(s->second, s->there, s->pool, s->live, BYTES))
     CALL("tide_upload_frame", NOTHING, frame(s, tide_upload_frame))
     CALL("tide_download_frame", NOTHING, frame(s, tide_download_frame))
     CALL("tide_fill_frame", NOTHING, frame(s, tide_fill_frame))
@@ -313,6 +315,8 @@ static bool make(scene *s, bool called)
     CALL("tide_torch_record_stream", s->torch = tide_torch_malloc(BYTES, 0, s->stream),
          (tide_torch_record_stream(s->torch, third), TIDE_OK))
     CALL("tide_torch_stats", NOTHING, tide_torch_stats(0, &(tide_torch_statistics){0}))
+    CALL("tide_torch_blocks", NOTHING,
+         tide_torch_blocks(0, &(tide_torch_block){0}, 1, &(size_t){0}))
     CALL("tide_torch_empty_cache", NOTHING, (tide_torch_empty_cache(), TIDE_OK))
     CALL("tide_torch_pool_begin, _end, _release", NOTHING, torch_pool(s, true))
     CALL("tide_torch_pool_release", (void)torch_pool(s, false),

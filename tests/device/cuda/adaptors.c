@@ -230,35 +230,6 @@ static void use_and_drop(tide_torch_pool pool, void *stream, size_t bytes)
     tide_torch_pool_release(0, pool);
 }
 
-/* Each call, with a pool of a dropped graph there, beside a capture that nobody has told of. */
-TEST(nothing_ends_a_capture_that_nobody_told_of)
-{
-    const tide_torch_pool dropped = {3, 1}, dropped_meanwhile = {3, 2};
-    void *beside = fake_stream_create(0), *other = fake_stream_create(0);
-    tide_torch_told();
-    for (int mode = FAKE_GLOBAL; mode <= FAKE_RELAXED; mode++) {
-        tide_torch_block block;
-        size_t count;
-        use_and_drop(dropped, beside, BYTES);
-        (void)use_pool(dropped_meanwhile, beside, BYTES);
-        fake_capture_begin_mode(other, mode);
-        tide_torch_pool_release(0, dropped_meanwhile);
-        void *x = tide_torch_malloc(1 << 20, 0, beside), *y = tide_cupy_malloc(other, BYTES, 0);
-        assert_true(x != NULL && y != NULL);
-        tide_torch_record_stream(x, beside);
-        tide_torch_free(x, 1 << 20, 0, beside);
-        tide_cupy_free(other, y, 0);
-        use_and_drop((tide_torch_pool){3, 3}, beside, BYTES);
-        assert_int_equal(pools_of_graphs(), 3);
-        expect_ok(tide_torch_blocks(0, &block, 1, &count));
-        expect_capture_whole(other);
-        tide_cupy_free(other, y, 0);
-        tide_torch_empty_cache();
-        assert_int_equal(pools_of_graphs(), 0);
-        expect_order();
-    }
-}
-
 /* And serves the same pool again until then. */
 TEST(a_dropped_graphs_memory_goes_back_in_a_trim)
 {

@@ -293,6 +293,9 @@ static bool fail_one(const char *entry, unsigned nth, int result, bool for_ever)
     expect_no_harm(entry, nth, result, for_ever);
     if (!failed)
         assert_int_equal(refused, 0);
+    if (strncmp(entry, "cuMem", 5) == 0 &&
+        result != FATAL) /* only the test's and the legacy ones */
+        assert_int_equal(fake_streams(), 2 + sizeof streams / sizeof *streams);
     start(1);
     assert_true(run_program(streams[0], streams[1]));
     assert_int_equal(refused, 0);

@@ -365,22 +365,6 @@ TEST(a_device_without_memory_for_others_says_so)
     bench_end(&b);
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
-
-/* A stream is destroyed in its context only. */
-TEST(what_opening_made_goes_when_it_fails)
-{
-    for (unsigned nth = 0; nth < 2; nth++) {
-        fake_reset(1, 1);
-        tide_cuda_driver_set(FAKE_CUDA);
-        unsigned before = fake_streams();
-        fake_fail(nth == 0 ? "cuMemPoolCreate" : "cuMemPoolSetAttribute", 1, 2, false);
-        assert_null(tide_device_open("cuda:0"));
-        assert_int_equal(fake_failures(), 1);
-        assert_int_equal(fake_streams(), before);
-    }
-}
-
 int main(void)
 {
     return RUN_TESTS("memory");

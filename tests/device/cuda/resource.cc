@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Buffers as a memory resource of CCCL, on the fake driver: it has what the concepts ask for, by
-// each spelling of CCCL; streams order the memory, the host does not wait; what comes back is used
-// again. Compiled with -DCONCEPTS_ONLY by other compilers, for other versions of CCCL
-// (resource-compilers).
+// each spelling of CCCL; what comes back is used again (how streams order it: buffers.c). Compiled
+// with -DCONCEPTS_ONLY by other compilers, for other versions of CCCL (resource-compilers).
 #include <tidepool/memory_resource.h>
 
 #ifndef TIDE_MEMORY_RESOURCE
@@ -101,28 +100,6 @@ struct Bed {
 
 // ---- by streams --------------------------------------------------------------------------------
 
-TEST(memory_passes_from_stream_to_stream_and_no_host_waits)
-{
-    Bed bed;
-    device_resource resource(bed.buffers);
-    fake_count_anew();
-    for (uint8_t i = 0; i < 50; i++) {
-        cudaStream_t now = i % 2 == 0 ? bed.one : bed.other;
-        void *x = resource.allocate(now, BYTES);
-        fake_handed_out(now, x, BYTES);
-        put(now, x, BYTES, i);
-        expect(now, x, BYTES, i);
-        resource.deallocate(now, x, BYTES);
-    }
-    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 1);
-    assert_int_equal(fake_calls("cuMemFreeAsync"), 0);
-    assert_int_equal(fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize"), 0);
-    assert_true(fake_calls("cuStreamWaitEvent") > 0);
-    assert_int_equal(cache_of(bed.buffers).hits, 49);
-    expect_order();
-    bed.end();
-}
-
 TEST(by_the_older_names_and_by_reference_it_is_the_same_memory)
 {
     Bed bed;
@@ -181,21 +158,20 @@ TEST(memory_comes_and_goes_beside_a_capture)
     resource.deallocate_sync(x, BYTES);
     expect_capture_whole(blocking);
     fake_stream_destroy(blocking);
-    expect_status(tide_buffer_release_idle(bed.buffers, tide_buffer{}), TIDE_ERROR_STALE);
-    expect_status(tide_buffer_release_idle(nullptr, tide_buffer{}), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_buffer_acquire_ready(nullptr, 1, 0).generation, 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     bed.end();
 }
 
-TEST(a_wait_that_fails_leaves_nothing_live)
+TEST(what_is_refused_leaves_nothing_live)
 {
     Bed bed;
-    device_resource resource(bed.buffers);
     fake_fail("cuStreamSynchronize", 1, 1, false);
     assert_int_equal(tide_buffer_acquire_ready(bed.buffers, BYTES, 0).generation, 0);
     assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
     assert_int_equal(fake_failures(), 1);
+    expect_status(tide_buffer_release_idle(bed.buffers, tide_buffer{}), TIDE_ERROR_STALE);
+    expect_status(tide_buffer_release_idle(nullptr, tide_buffer{}), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_buffer_acquire_ready(nullptr, 1, 0).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     bed.end();
 }
 

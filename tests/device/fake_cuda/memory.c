@@ -366,6 +366,8 @@ bool memory_unpin(void *data)
 {
     EACH_BLOCK(one)
     if (one->live && one->pinned && one->address == (uint64_t)(uintptr_t)data) {
+        const work last = use_of(one, "cuMemFreeHost");
+        model_check(&last, &fake.known, "the host");
         free(data);
         *one = (block){.bytes = 0};
         return true;

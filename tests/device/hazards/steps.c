@@ -64,10 +64,10 @@ void step_use(const step *s)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-/* The host writes what is pinned at once. */
-static void fill_pinned(claim *c)
+/* The host writes what it sees at once. */
+static void fill_of_host(claim *c)
 {
-    c->pinned = true;
+    c->of_host = true;
     fake_host_uses(c->data, c->bytes, true);
     c->value = ++w.value;
     c->written = true;
@@ -78,7 +78,8 @@ static void fill_pinned(claim *c)
 void step_borrow(const step *s)
 {
     int on = s->b % STREAMS;
-    uint32_t kind = s->c % 3 == 0 ? TIDE_BUFFER_PINNED : TIDE_BUFFER_DEVICE;
+    const uint32_t kinds[] = {TIDE_BUFFER_DEVICE, TIDE_BUFFER_PINNED, TIDE_BUFFER_MANAGED};
+    const uint32_t kind = kinds[s->c % 4 % 3];
     if (w.streams[on] == NULL)
         return;
     tide_buffer b =
@@ -98,8 +99,8 @@ void step_borrow(const step *s)
     c->in_capture = world_group(on) != NULL && kind == TIDE_BUFFER_DEVICE;
     if (c->in_capture)
         c->group = (int)(world_group(on) - w.groups);
-    if (kind == TIDE_BUFFER_PINNED)
-        fill_pinned(c);
+    if (kind != TIDE_BUFFER_DEVICE)
+        fill_of_host(c);
 }
 
 static bool is_borrowed(const claim *c)

@@ -271,7 +271,7 @@ bool world_may_use(claim *c, int stream)
     if (w.streams[stream] == NULL)
         return false;
     if (in != NULL)
-        return !is_of_graph(c) && !c->pinned &&
+        return !is_of_graph(c) && !c->of_host &&
                (of == in || (of == NULL && c->pool == NOBODY && c->group == NOBODY));
     return of == NULL && (is_ordered_already(c, stream) || world_group(*world_last(c)) == NULL);
 }

@@ -29,13 +29,13 @@ typedef struct claim {
     unsigned holders; /* 0: a free place */
     char *data;
     size_t bytes;
-    int pool, level; /* of an array; NOBODY: a buffer */
-    int group;       /* whose graph uses it, or NOBODY */
-    int last;        /* stream of the last use, or NOBODY: it is over */
-    unsigned told;   /* streams that the library has put behind that */
-    bool pinned, written;
-    bool in_capture; /* used in the capture that is under way; `last` is of that */
-    bool in_graph;   /* each launch writes graph_value */
+    int pool, level;       /* of an array; NOBODY: a buffer */
+    int group;             /* whose graph uses it, or NOBODY */
+    int last;              /* stream of the last use, or NOBODY: it is over */
+    unsigned told;         /* streams that the library has put behind that */
+    bool of_host, written; /* of_host: the host sees it, too */
+    bool in_capture;       /* used in the capture that is under way; `last` is of that */
+    bool in_graph;         /* each launch writes graph_value */
     uint8_t value, graph_value;
     tide_array *array; /* or NULL */
     tide_dl_managed *managed;

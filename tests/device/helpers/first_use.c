@@ -31,15 +31,15 @@ static bench start(void)
 /* Of two arrays; was it part by part? */
 static bool fills_by_parts(tide_pool *pool)
 {
-    static const uint8_t value = 0x5A;
+    static const uint8_t values[] = {0x5A, 0x5B};
     const unsigned before = fake_kernel_runs("tide_fill");
     uint8_t *arrays[] = {tide_fill(pool, uint8_t, BYTES, 1), tide_fill(pool, uint8_t, BYTES, 1)};
     uint8_t got = 0;
-    const tide_part parts[] = {{arrays[0], (void *)(uintptr_t)&value, TIDE_U8, BYTES},
-                               {arrays[1], (void *)(uintptr_t)&value, TIDE_U8, BYTES}};
+    const tide_part parts[] = {{arrays[0], (void *)(uintptr_t)&values[0], TIDE_U8, BYTES},
+                               {arrays[1], (void *)(uintptr_t)&values[1], TIDE_U8, BYTES}};
     expect_ok(tide_fill_frame(pool, parts, 2));
     expect_ok(tide_download(pool, &got, arrays[1], 1));
-    assert_int_equal(got, value);
+    assert_int_equal(got, values[1]);
     return fake_kernel_runs("tide_fill") == before;
 }
 

@@ -147,29 +147,6 @@ TEST(frames_go_up_and_down)
     }
 }
 
-TEST(fills_are_the_hosts)
-{
-    for (size_t scale = 1; scale < 700; scale *= 25) {
-        tide_pool *pools[2] = {small_pool(), tide_pool_create(NULL)};
-        tide_part parts[2][PARTS];
-        static const unsigned char value[16] = {1, 2,  3,  4,  5,  6,  7,  8,
-                                                9, 10, 11, 12, 13, 14, 15, 16};
-        for (int p = 0; p < 2; p++) {
-            frame_of(pools[p], parts[p], scale);
-            for (size_t i = 0; i < PARTS; i++)
-                parts[p][i].host = i % 3 == 1 ? NULL : (void *)(uintptr_t)value;
-            expect_ok(tide_fill_frame(pools[p], parts[p], PARTS));
-        }
-        give_host(parts[0], 1);
-        expect_ok(tide_download_frame(pools[0], parts[0], PARTS));
-        for (size_t i = 0; i < PARTS; i++)
-            assert_memory_equal(parts[0][i].host, parts[1][i].data, bytes_of(&parts[1][i]));
-        take_host(parts[0]);
-        bed_pool_end(pools[1]);
-        end_pool(pools[0]);
-    }
-}
-
 TEST(bad_frames_are_refused)
 {
     tide_pool *pool = small_pool();

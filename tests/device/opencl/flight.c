@@ -180,34 +180,6 @@ TEST(a_kernel_keeps_the_buffer_that_it_reads)
     bed_queue_end(queues[1]);
 }
 
-TEST(pinned_memory_waits_until_its_copy_is_over)
-{
-    tide_buffers *buffers = tide_buffers_create(gpu, NULL);
-    void *device, *pinned;
-    tide_buffer d = taken(buffers, 0, NULL, &device);
-    uint32_t *got = malloc(4 * N);
-    tide_pool *pool = bed_pool(NULL);
-    assert_non_null(got);
-    for (uint32_t round = 0; round < rounds(); round++) {
-        tide_buffer p = taken(buffers, TIDE_BUFFER_PINNED, NULL, &pinned);
-        for (size_t i = 0; i < N; i++)
-            ((uint32_t *)pinned)[i] = round;
-        launch_add(NULL, device, device, N, 1, LONG); /* the copy comes after it */
-        expect_ok(gpu->methods->copy(gpu, NULL, device, pinned, 4 * N, false));
-        expect_ok(tide_buffer_release(buffers, p));
-        tide_buffer q = taken(buffers, TIDE_BUFFER_PINNED, NULL, &pinned);
-        memset(pinned, 0xEE, 4 * N);
-        expect_ok(tide_buffer_release(buffers, q));
-        expect_ok(tide_download(pool, got, device, 4 * N));
-        assert_int_equal(got[0], round);
-        assert_int_equal(got[N - 1], round);
-    }
-    free(got);
-    expect_ok(tide_pool_destroy(pool));
-    expect_ok(tide_buffer_release(buffers, d));
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
 /* ---- more than there is ---------------------------------------------------------------------- */
 
 /* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on.
