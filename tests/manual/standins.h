@@ -37,6 +37,11 @@ static void launch(guide_handle on, guide_handle what, float *y, const float *fr
     (void)on, (void)what, (void)y, (void)from, (void)values;
 }
 
+static bool has(const char *device)
+{
+    return tide_device_open(device) != NULL;
+}
+
 static void step(tide_pool *of, guide_handle on)
 {
     (void)of, (void)on;
