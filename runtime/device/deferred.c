@@ -10,11 +10,6 @@
 
 enum { LOOKS = 8 }; /* of a settle that does not wait */
 
-typedef struct deferred_note {
-    tide_deferred deferred; /* first */
-    uint64_t number;        /* of the stream: a handle may be another one in each thread */
-} deferred_note;
-
 typedef void deferred_function(tide_device *device, tide_deferred *deferred);
 
 static tide_lock deferred_lock = TIDE_LOCK(TIDE_FORK_DEFERRED); /* of the lists of all devices */
@@ -103,40 +98,7 @@ static void deferred_go(tide_device *device, tide_deferred *one)
     one->go(device, one);
 }
 
-/* ---- notes -------------------------------------------------------------------------------- */
-
-static void deferred_forget(tide_device *device, tide_deferred *deferred)
-{
-    (void)device;
-    tide_os_free(deferred);
-}
-
-static bool deferred_is_note(const tide_deferred *one, uint64_t number)
-{
-    return one->go == deferred_forget &&
-           ((const deferred_note *)(const void *)one)->number == number;
-}
-
-/* The note at the end, and the one that there was of its stream, out; NULL: none. Somebody may be short of
- * memory at any moment: one of the two is always there. `length`: of the list. */
-static tide_deferred *deferred_replace(tide_device *device, deferred_note *note, unsigned *length)
-{
-    deferred_take_lock();
-    tide_deferred *first = device->deferred, **link = &first, *older = NULL;
-    while (*link != NULL)
-        if (older == NULL && deferred_is_note(*link, note->number)) {
-            older = *link;
-            *link = older->next;
-            older->next = NULL;
-        } else {
-            link = &(*link)->next;
-            ++*length;
-        }
-    *link = &note->deferred;
-    __atomic_store_n(&device->deferred, first, __ATOMIC_RELAXED);
-    tide_lock_let_go(&deferred_lock);
-    return older;
-}
+/* ---- settled ------------------------------------------------------------------------------ */
 
 /* Of the oldest, so many at most. `only`: of those for which this is to be done; NULL: of any. */
 static bool deferred_settle(tide_device *device, bool wait, deferred_function *only, unsigned most)
@@ -162,27 +124,6 @@ static bool deferred_settle(tide_device *device, bool wait, deferred_function *o
     return any;
 }
 
-/* One without a mark would be of no use. Of many the oldest that are over go: of threads that have ended, say,
- * whose own stream the handle was. */
-void tide_deferred_note(tide_device *device, void *stream)
-{
-    void *mark = deferred_mark(device, stream);
-    deferred_note *note = mark != NULL ? tide_os_resize(NULL, sizeof *note) : NULL;
-    if (note == NULL) {
-        if (mark != NULL)
-            device->methods->mark_drop(device, mark);
-        return;
-    }
-    *note = (deferred_note){.deferred = {.stream = stream, .mark = mark, .go = deferred_forget},
-                            .number = device->methods->stream_number(device, stream)};
-    unsigned length = 0;
-    tide_deferred *older = deferred_replace(device, note, &length);
-    if (older != NULL)
-        deferred_go(device, older);
-    if (length > LOOKS)
-        (void)deferred_settle(device, false, deferred_forget, LOOKS);
-}
-
 bool tide_deferred_settle(tide_device *device, bool wait)
 {
     return tide_deferred_any(device) &&
@@ -193,6 +134,56 @@ void tide_deferred_settle_of(tide_device *device, deferred_function *go)
 {
     if (tide_deferred_any(device))
         (void)deferred_settle(device, false, go, UINT32_MAX);
+}
+
+/* ---- notes -------------------------------------------------------------------------------- */
+
+static void deferred_forget(tide_device *device, tide_deferred *deferred)
+{
+    (void)device;
+    tide_os_free(deferred);
+}
+
+/* The note at the end, and the one that there was of its stream out, or NULL. Somebody may be short of memory at any
+ * moment: one of the two is always there. */
+static tide_deferred *deferred_replace(tide_device *device, tide_deferred *note)
+{
+    deferred_take_lock();
+    tide_deferred *first = device->deferred, **link = &first, *older = NULL;
+    while (*link != NULL)
+        if (older == NULL && (*link)->go == deferred_forget && (*link)->stream == note->stream) {
+            older = *link;
+            *link = older->next;
+            older->next = NULL;
+        } else {
+            link = &(*link)->next;
+        }
+    *link = note;
+    __atomic_store_n(&device->deferred, first, __ATOMIC_RELAXED);
+    tide_lock_let_go(&deferred_lock);
+    return older;
+}
+
+/* One without a mark would be of no use. It has the stream's number in its place: a handle may be another stream in
+ * each thread. With a stream's first note some go that are over, of others. */
+void tide_deferred_note(tide_device *device, void *stream)
+{
+    void *mark = deferred_mark(device, stream);
+    tide_deferred *note = mark != NULL ? tide_os_resize(NULL, sizeof *note) : NULL;
+    if (note == NULL) {
+        if (mark != NULL)
+            device->methods->mark_drop(device, mark);
+        return;
+    }
+    *note =
+        (tide_deferred){.stream = (void *)(uintptr_t)device->methods->stream_number(device, stream),
+                        .mark = mark,
+                        .go = deferred_forget};
+    tide_deferred *older = deferred_replace(device, note);
+    if (older != NULL)
+        deferred_go(device, older);
+    else
+        (void)deferred_settle(device, false, deferred_forget, LOOKS);
 }
 
 void tide_deferred_end(tide_device *device)
