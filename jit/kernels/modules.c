@@ -4,9 +4,6 @@
  * while a frame is on it, so closing never finds its unit half built. */
 #include "jit/kernels/modules.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "jit/kernels/kernels.h"
 #include "jit/kernels/nvrtc.h"
 #include "jit/kernels/table.h"
@@ -20,9 +17,8 @@
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
 typedef struct unit {
-    void *module; /* NULL: it cannot be had; `why` says the reason */
+    void *module; /* NULL: it cannot be had */
     void *kernels[TIDE_FRAME_KINDS];
-    char why[256];
 } unit;
 
 static unit modules_claimed; /* stands for the unit that a thread is building */
@@ -45,37 +41,26 @@ static unit *modules_unit_of(const tide_device *device)
 
 /* ---- building ------------------------------------------------------------------------------- */
 
-static bool modules_ask_target(tide_device *device, tide_cuda_target *out)
+void *tide_modules_compile(tide_device *device, const char *source)
 {
     int major = 0, minor = 0, version = 0, of = tide_cuda_of(device)->ordinal;
+    size_t bytes = 0;
     tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return false;
+        return NULL;
     bool told = tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) == TIDE_CU_SUCCESS &&
                 tide_cu.cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, of) == TIDE_CU_SUCCESS &&
                 tide_cu.cuDriverGetVersion(&version) == TIDE_CU_SUCCESS && major > 0;
     tide_cuda_leave(entered);
-    *out = (tide_cuda_target){(unsigned)(major * 10 + minor), (unsigned)version};
-    if (!told)
+    if (!told) {
         tide_fail(TIDE_ERROR_DEVICE, device->name,
                   "the driver does not tell its compute capability");
-    return told;
-}
-
-/* NULL with a message. */
-static void *modules_compile(tide_device *device)
-{
-    char error[256];
-    tide_cuda_target target;
-    tide_cuda_code made;
-    if (!modules_ask_target(device, &target))
-        return NULL;
-    if (!tide_nvrtc_compile(tide_kernels_text, target, &made, error, sizeof error)) {
-        tide_fail(TIDE_ERROR_DEVICE, device->name, "%s", error);
         return NULL;
     }
-    void *module = device->methods->load(device, made.code);
-    tide_os_free(made.code);
+    void *code =
+        tide_nvrtc_compile(source, (unsigned)(major * 10 + minor), (unsigned)version, &bytes);
+    void *module = code != NULL ? device->methods->load(device, code) : NULL;
+    tide_os_free(code);
     return module;
 }
 
@@ -83,7 +68,7 @@ static void *modules_compile(tide_device *device)
 static bool modules_load(tide_device *device, unit *u)
 {
     static const char *const names[TIDE_FRAME_KINDS] = TIDE_KERNEL_NAMES;
-    u->module = modules_compile(device);
+    u->module = tide_modules_compile(device, tide_kernels_text);
     bool good = u->module != NULL;
     for (size_t kind = 0; good && kind < TIDE_FRAME_KINDS; kind++) {
         u->kernels[kind] = device->methods->kernel(device, u->module, names[kind]);
@@ -96,12 +81,12 @@ static bool modules_load(tide_device *device, unit *u)
     return good;
 }
 
-static void modules_say_once(const tide_device *device, const char *why)
+static void modules_say_once(const tide_device *device)
 {
     static bool said;
     if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
         tide_os_complain("frames on %s are filled and copied array by array: %s", device->name,
-                         why);
+                         tide_error_message());
 }
 
 /* NULL: memory is short; or the device is lost, in a child of fork or at exit, too: it refuses the
@@ -114,12 +99,12 @@ static unit *modules_build(tide_device *device)
         return NULL;
     *u = (unit){.module = NULL};
     tide_failure_keep(&before);
-    if (!modules_load(device, u) && !tide_device_lost(device) && !tide_device_exiting(device)) {
-        snprintf(u->why, sizeof u->why, "%s", tide_error_message());
-        modules_say_once(device, u->why);
-    }
+    bool good = modules_load(device, u);
+    bool refuses = tide_device_lost(device) || tide_device_exiting(device);
+    if (!good && !refuses)
+        modules_say_once(device);
     tide_failure_restore(&before);
-    if (u->module != NULL || u->why[0] != '\0')
+    if (good || !refuses)
         return u;
     tide_os_free(u);
     return NULL;
@@ -181,12 +166,4 @@ void tide_modules_close(tide_device *device)
 void tide_modules_attach(void)
 {
     tide_frame_help = modules_help;
-}
-
-bool tide_modules_ready(const tide_device *device, const char **why)
-{
-    const unit *u = modules_unit_of(device);
-    if (why != NULL)
-        *why = u != NULL ? u->why : "";
-    return u != NULL && u->module != NULL;
 }

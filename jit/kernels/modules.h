@@ -13,9 +13,8 @@ void tide_modules_attach(void);
 /* The hook: the device was closed. */
 void tide_modules_close(tide_device *device);
 
-/* Are the device's kernels loaded? `why`: "", or why they cannot be had; NULL: not asked. Any
- * thread. */
-bool tide_modules_ready(const tide_device *device, const char **why);
+/* A module of the CUDA device, of CUDA C that is compiled for it; NULL with a message. */
+void *tide_modules_compile(tide_device *device, const char *source);
 
 /* Their text, with a 0 behind it. */
 extern const char tide_kernels_text[];

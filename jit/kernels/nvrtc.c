@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/error.h"
 #include "runtime/base/os.h"
 
 enum { PATH_BYTES = 4096, NEWEST = 13, OLDEST = 12 };
@@ -84,76 +85,72 @@ static bool nvrtc_load(const char *name, nvrtc_library *of)
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* The first of the compiler's complaints, as one printable line. */
-static void nvrtc_take_log(const nvrtc_library *by, program made, const char *what, char *error,
-                           size_t room)
+static const char call[] = "NVRTC";
+
+/* With the first of the compiler's complaints, in one printable line. */
+static void nvrtc_fail(const nvrtc_library *by, program made, int result)
 {
     size_t bytes = 0;
     char *log = NULL;
-    tide_assert(room > 0);
     if (by->nvrtcGetProgramLogSize(made, &bytes) == 0 && bytes > 1)
         log = tide_os_resize(NULL, bytes + 1);
     bool read = log != NULL && by->nvrtcGetProgramLog(made, log) == 0;
+    for (size_t i = 0; read && i < bytes; i++)
+        if (log[i] < ' ' || log[i] > '~')
+            log[i] = ' ';
     if (read)
         log[bytes] = '\0';
-    int length = snprintf(error, room, "NVRTC: %s%s%s", what, read ? ": " : "", read ? log : "");
+    tide_fail(TIDE_ERROR_DEVICE, call, "%s%s%s", by->nvrtcGetErrorString(result), read ? ": " : "",
+              read ? log : "");
     tide_os_free(log);
-    for (int i = 0; i < length && (size_t)i < room && error[i] != '\0'; i++)
-        if (error[i] < ' ' || error[i] > '~')
-            error[i] = ' ';
 }
 
 /* Copies the code out of the program. */
-static bool nvrtc_fetch_code(const nvrtc_library *by, program made, tide_cuda_code *out,
-                             char *error, size_t room)
+static void *nvrtc_fetch_code(const nvrtc_library *by, program made, size_t *bytes)
 {
-    *out = (tide_cuda_code){.code = NULL};
-    int result = by->nvrtcGetCUBINSize(made, &out->bytes);
-    out->code = result == 0 && out->bytes > 0 ? tide_os_resize(NULL, out->bytes) : NULL;
-    if (out->code != NULL && (result = by->nvrtcGetCUBIN(made, out->code)) == 0)
-        return true;
-    tide_os_free(out->code);
-    out->code = NULL;
-    snprintf(error, room, "NVRTC gives no code: %s",
-             result != 0 ? by->nvrtcGetErrorString(result) : "no memory");
-    return false;
+    int result = by->nvrtcGetCUBINSize(made, bytes);
+    void *code = result == 0 && *bytes > 0 ? tide_os_resize(NULL, *bytes) : NULL;
+    if (code != NULL && (result = by->nvrtcGetCUBIN(made, code)) == 0)
+        return code;
+    tide_os_free(code);
+    tide_fail(TIDE_ERROR_DEVICE, call, "no code: %s",
+              result != 0 ? by->nvrtcGetErrorString(result) : "no memory");
+    return NULL;
 }
 
-static bool nvrtc_compile(const nvrtc_library *by, const char *source, unsigned architecture,
-                          tide_cuda_code *out, char *error, size_t room)
+static void *nvrtc_compile(const nvrtc_library *by, const char *source, unsigned architecture,
+                           size_t *bytes)
 {
     program made;
     char option[32];
     const char *const options[] = {option, "-std=c++14"};
     int result = by->nvrtcCreateProgram(&made, source, "tidepool.cu", 0, NULL, NULL);
     if (result != 0) {
-        snprintf(error, room, "NVRTC: %s", by->nvrtcGetErrorString(result));
-        return false;
+        tide_fail(TIDE_ERROR_DEVICE, call, "%s", by->nvrtcGetErrorString(result));
+        return NULL;
     }
     snprintf(option, sizeof option, "-arch=sm_%u", architecture);
     result = by->nvrtcCompileProgram(made, 2, options);
-    bool good = result == 0 && nvrtc_fetch_code(by, made, out, error, room);
+    void *code = result == 0 ? nvrtc_fetch_code(by, made, bytes) : NULL;
     if (result != 0)
-        nvrtc_take_log(by, made, by->nvrtcGetErrorString(result), error, room);
+        nvrtc_fail(by, made, result);
     (void)by->nvrtcDestroyProgram(&made);
-    tide_assert(!good || (out->code != NULL && out->bytes > 0));
-    return good;
+    return code;
 }
 
-/* An older compiler may know a device that a newer one does not any more. `error` is the last one's. */
-bool tide_nvrtc_compile(const char *source, tide_cuda_target target, tide_cuda_code *out,
-                        char *error, size_t room)
+/* An older compiler may know a device that a newer one does not any more. The message is the last one's. */
+void *tide_nvrtc_compile(const char *source, unsigned architecture, unsigned driver, size_t *bytes)
 {
     nvrtc_library library;
     char name[PATH_BYTES];
-    tide_assert(source != NULL && out != NULL && error != NULL && room > 0);
-    snprintf(error, room, "no NVRTC: %s",
-             nvrtc_named[0] != '\0' ? "TIDEPOOL_NVRTC names none that can be used"
-                                    : "libnvrtc.so of the driver's version and older ones are not "
-                                      "found");
-    for (size_t i = 0; nvrtc_name(i, target.driver, name); i++)
-        if (nvrtc_load(name, &library) &&
-            nvrtc_compile(&library, source, target.architecture, out, error, room))
-            return true;
-    return false;
+    void *code = NULL;
+    tide_assert(source != NULL && bytes != NULL);
+    tide_fail(TIDE_ERROR_DEVICE, call, "%s",
+              nvrtc_named[0] != '\0' ? "TIDEPOOL_NVRTC names none that can be used"
+                                     : "libnvrtc.so of the driver's version and older ones are not "
+                                       "found");
+    for (size_t i = 0; code == NULL && nvrtc_name(i, driver, name); i++)
+        if (nvrtc_load(name, &library))
+            code = nvrtc_compile(&library, source, architecture, bytes);
+    return code;
 }

@@ -6,24 +6,13 @@
 
 #include <tidepool/inline/config.h>
 
-typedef struct tide_cuda_code {
-    char *code; /* a cubin; to be freed with tide_os_free */
-    size_t bytes;
-} tide_cuda_code;
-
-/* What code is for. */
-typedef struct tide_cuda_target {
-    unsigned architecture; /* 90: compute capability 9.0                    */
-    unsigned driver;       /* 12040: it knows CUDA 12.4; 0: it does not say */
-} tide_cuda_target;
-
 /* Names the library instead of the usual ones; NULL: those. While attaching, before anything is
  * compiled. */
 void tide_nvrtc_set(const char *name);
 
-/* Compiles CUDA C by the compiler of the driver's major version, or an older one. False: one line in `error`,
- * with the first of the compiler's own complaints. Any thread. */
-bool tide_nvrtc_compile(const char *source, tide_cuda_target target, tide_cuda_code *out,
-                        char *error, size_t room);
+/* Compiles CUDA C for an architecture (90: compute capability 9.0) by the compiler of the driver's major version
+ * (13000: it knows CUDA 13.0; 0: any), or an older one. A cubin of so many bytes, to be freed with tide_os_free; NULL
+ * with a message of one line, with the first of the compiler's own complaints. Any thread. */
+void *tide_nvrtc_compile(const char *source, unsigned architecture, unsigned driver, size_t *bytes);
 
 #endif

@@ -22,8 +22,7 @@
 #include <tidepool/tune.h>
 
 #include "beside.h"
-#include "jit/kernels/nvrtc.h"
-#include "runtime/base/os.h"
+#include "jit/kernels/modules.h"
 #include "runtime/device/cuda/cuda.h"
 #include "tests/random.h"
 
@@ -64,28 +63,13 @@ static const char kernels[] =
     "extern \"C\" __global__ void storm_spin(word rounds, word value, word *to)\n"
     "{ while (rounds-- > 0) value = value * 25214903917ull + 11; if (value == 1) *to = value; }\n";
 
-static bool compile(tide_cuda_code *made, char *error, size_t room)
-{
-    enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
-    int major = 0, minor = 0, version = 0, of = tide_cuda_of(storm.device)->ordinal;
-    must_cu(tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of));
-    must_cu(tide_cu.cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, of));
-    must_cu(tide_cu.cuDriverGetVersion(&version));
-    const tide_cuda_target target = {(unsigned)(major * 10 + minor), (unsigned)version};
-    return tide_nvrtc_compile(kernels, target, made, error, room);
-}
-
 static void load_kernels(void)
 {
-    char error[256];
-    tide_cuda_code made;
-    if (!compile(&made, error, sizeof error)) {
-        printf("storm: no kernels: %s\n", error);
+    void *module = tide_modules_compile(storm.device, kernels);
+    if (module == NULL) {
+        printf("storm: no kernels: %s\n", tide_error_message());
         return;
     }
-    void *module = tide_cuda_module(storm.device, made.code);
-    must(module != NULL, "a module");
-    tide_os_free(made.code);
     storm.write = tide_cuda_kernel(storm.device, module, "storm_write");
     storm.check = tide_cuda_kernel(storm.device, module, "storm_check");
     storm.spin = tide_cuda_kernel(storm.device, module, "storm_spin");

@@ -15,26 +15,22 @@ enum { SKIPPED = 77 };
 
 static bool is_known(unsigned architecture)
 {
-    char error[300];
-    tide_cuda_code made;
-    bool known = tide_nvrtc_compile("", (tide_cuda_target){.architecture = architecture}, &made,
-                                    error, sizeof error);
-    if (known)
-        tide_os_free(made.code);
-    return known;
+    size_t bytes = 0;
+    void *code = tide_nvrtc_compile("", architecture, 0, &bytes);
+    tide_os_free(code);
+    return code != NULL;
 }
 
 static void compile(const char *source, unsigned architecture, const char *kernel)
 {
-    char error[300] = "";
-    tide_cuda_code made;
-    if (!tide_nvrtc_compile(source, (tide_cuda_target){.architecture = architecture}, &made, error,
-                            sizeof error))
-        fail_msg("sm_%u: %s", architecture, error);
-    assert_true(made.bytes > 64);
-    assert_memory_equal(made.code, "\177ELF", 4);
-    assert_non_null(memmem(made.code, made.bytes, kernel, strlen(kernel)));
-    tide_os_free(made.code);
+    size_t bytes = 0;
+    void *code = tide_nvrtc_compile(source, architecture, 0, &bytes);
+    if (code == NULL)
+        fail_msg("sm_%u: %s", architecture, tide_error_message());
+    assert_true(bytes > 64);
+    assert_memory_equal(code, "\177ELF", 4);
+    assert_non_null(memmem(code, bytes, kernel, strlen(kernel)));
+    tide_os_free(code);
 }
 
 static void compile_for_all(const char *source, const char *kernel)
@@ -74,12 +70,10 @@ TEST(the_bump_allocator_compiles_for_every_architecture)
 /* One line that somebody can read. */
 static void expect_refused(const char *source, unsigned architecture, const char *words)
 {
-    char error[300] = "";
-    tide_cuda_code made;
-    assert_false(tide_nvrtc_compile(source, (tide_cuda_target){.architecture = architecture}, &made,
-                                    error, sizeof error));
-    assert_non_null(strstr(error, words));
-    assert_null(strchr(error, '\n'));
+    size_t bytes = 0;
+    assert_null(tide_nvrtc_compile(source, architecture, 0, &bytes));
+    assert_non_null(strstr(tide_error_message(), words));
+    assert_null(strchr(tide_error_message(), '\n'));
 }
 
 TEST(what_cannot_be_compiled_is_told)

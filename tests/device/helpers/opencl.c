@@ -17,8 +17,6 @@
 #include <tidepool/upkeep.h>
 
 #include "jit/kernels/modules.h"
-#include "jit/kernels/nvrtc.h"
-#include "runtime/base/os.h"
 #include "runtime/base/type.h"
 #include "runtime/device/cuda/cuda.h"
 #include "tests/random.h"
@@ -298,17 +296,9 @@ static const char take_source[] =
 /* A program's own compiler for its own kernels: the driver's, or NVRTC. */
 static void *load_cuda(const char *source)
 {
-    int version = 0, major = 0, minor = 0, of = tide_cuda_of(gpu)->ordinal;
-    char error[300];
-    tide_cuda_code made;
-    assert_int_equal(tide_cu.cuDeviceGetAttribute(&major, 75, of), TIDE_CU_SUCCESS);
-    assert_int_equal(tide_cu.cuDeviceGetAttribute(&minor, 76, of), TIDE_CU_SUCCESS);
-    assert_int_equal(tide_cu.cuDriverGetVersion(&version), TIDE_CU_SUCCESS);
-    const tide_cuda_target target = {(unsigned)(major * 10 + minor), (unsigned)version};
-    if (!tide_nvrtc_compile(source, target, &made, error, sizeof error))
-        fail_msg("%s", error);
-    void *module = gpu->methods->load(gpu, made.code);
-    tide_os_free(made.code);
+    void *module = tide_modules_compile(gpu, source);
+    if (module == NULL)
+        fail_msg("%s", tide_error_message());
     return module;
 }
 
