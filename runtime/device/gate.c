@@ -63,17 +63,9 @@ tide_status tide_driver_watch_exit(tide_driver driver, const char *call)
 
 /* ---- fork --------------------------------------------------------------------------------- */
 
-tide_status tide_driver_use(tide_driver driver, const char *whose)
+void tide_driver_use(tide_driver driver)
 {
-    if (!tide_driver_alive(driver))
-        return tide_driver_refuse(driver, whose);
     __atomic_fetch_or(&driver_used, (uint32_t)FORKED << driver, __ATOMIC_RELAXED);
-    return TIDE_OK;
-}
-
-void tide_driver_absent(tide_driver driver)
-{
-    __atomic_fetch_and(&driver_used, ~((uint32_t)FORKED << driver), __ATOMIC_RELAXED);
 }
 
 /* Fork itself waits for no driver; and exit has not begun in the child. */

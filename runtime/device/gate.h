@@ -12,11 +12,8 @@ typedef enum tide_driver { TIDE_DRIVER_NONE, TIDE_DRIVER_CUDA, TIDE_DRIVER_OPENC
  * had used, with all locked. While the library is attached. */
 void tide_driver_prepare(void (*child)(void));
 
-/* It is about to be loaded: from now on a child does without. Refused in a child that does. */
-tide_status tide_driver_use(tide_driver driver, const char *whose);
-
-/* It could not be: a child may try. */
-void tide_driver_absent(tide_driver driver);
+/* It is loaded: from now on a child does without. */
+void tide_driver_use(tide_driver driver);
 
 /* Exit is noticed from now on. Called when the driver has registered its own handlers, so that this
  * comes before those. (Not before those of another platform of OpenCL that is used later.)

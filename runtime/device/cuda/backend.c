@@ -199,9 +199,9 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
 
 tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
 {
-    TIDE_FORWARD(tide_cuda_load());
     if (!tide_driver_alive(TIDE_DRIVER_CUDA))
         return tide_driver_refuse(TIDE_DRIVER_CUDA, call);
+    TIDE_FORWARD(tide_cuda_load());
     int mode = tide_cuda_relax();
     tide_status status = cuda_open_found(device, ordinal);
     tide_cuda_relax_end(mode);

@@ -80,25 +80,17 @@ static tide_status cuda_load_driver(tide_cu_driver *driver)
     return cuda_initialise_driver(driver);
 }
 
-static tide_status cuda_load_and_watch(void)
+tide_status tide_cuda_load(void)
 {
     tide_cu_driver driver;
+    if (__atomic_load_n(&cuda_loaded, __ATOMIC_ACQUIRE))
+        return TIDE_OK;
     TIDE_FORWARD(cuda_load_driver(&driver));
     TIDE_FORWARD(tide_driver_watch_exit(TIDE_DRIVER_CUDA, call));
+    tide_driver_use(TIDE_DRIVER_CUDA);
     tide_cu = driver;
     __atomic_store_n(&cuda_loaded, true, __ATOMIC_RELEASE);
     return TIDE_OK;
-}
-
-tide_status tide_cuda_load(void)
-{
-    if (__atomic_load_n(&cuda_loaded, __ATOMIC_ACQUIRE))
-        return TIDE_OK;
-    TIDE_FORWARD(tide_driver_use(TIDE_DRIVER_CUDA, call));
-    tide_status status = cuda_load_and_watch();
-    if (status != TIDE_OK)
-        tide_driver_absent(TIDE_DRIVER_CUDA);
-    return status;
 }
 
 /* ---- errors ------------------------------------------------------------------------------- */

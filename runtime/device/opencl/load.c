@@ -42,29 +42,22 @@ static tide_status opencl_find_entries(void *library, const char *call, tide_ope
     return TIDE_OK;
 }
 
-static tide_status opencl_load(const char *call)
+tide_status tide_opencl_load(const char *call)
 {
     tide_opencl_calls calls;
+    if (opencl_loaded)
+        return TIDE_OK;
     void *library = dlopen(tide_opencl_library, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no OpenCL: %s", dlerror());
     tide_status status = opencl_find_entries(library, call, &calls);
-    if (status == TIDE_OK)
-        tide_opencl = calls;
-    else
-        dlclose(library);
-    return status;
-}
-
-tide_status tide_opencl_load(const char *call)
-{
-    if (opencl_loaded)
-        return TIDE_OK;
-    TIDE_FORWARD(tide_driver_use(TIDE_DRIVER_OPENCL, call));
-    tide_status status = opencl_load(call);
     opencl_loaded = status == TIDE_OK;
-    if (status != TIDE_OK)
-        tide_driver_absent(TIDE_DRIVER_OPENCL);
+    if (opencl_loaded) {
+        tide_driver_use(TIDE_DRIVER_OPENCL);
+        tide_opencl = calls;
+    } else {
+        dlclose(library);
+    }
     return status;
 }
 
