@@ -7,12 +7,16 @@
 #include "runtime/graph/capture.h"
 #include "runtime/transfer/pinned_ring.h"
 
-static void devices_attach(void)
-{
-    tide_driver_prepare(tide_devices_lose_forked);
-#define TIDE_X(prefix, open) tide_device_add_backend((tide_backend){prefix, open});
+static const tide_backend devices_backends[] = {
+#define TIDE_X(prefix, open) {prefix, open},
     TIDE_BACKENDS_EACH(TIDE_X)
 #undef TIDE_X
+        {0}};
+
+static void devices_attach(void)
+{
+    tide_backends = devices_backends;
+    tide_driver_prepare(tide_devices_lose_forked);
 }
 
 static void devices_end_pool(tide_pool *pool, bool destroyed)

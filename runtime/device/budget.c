@@ -20,7 +20,8 @@
 
 enum { ASKED_AGAIN_MAX = 16 };
 
-static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
+static _Thread_local bool
+    budget_asking; /* inside of a function of the program, which is not asked again */
 
 /* All memory of the host, but not what the program gave to a pool; of a device what is its own. */
 static bool budget_counts(const tide_device *device, int memory)
@@ -92,15 +93,26 @@ void tide_budget_give(tide_device *device, size_t bytes)
     (void)before;
 }
 
+static tide_status budget_get(tide_device *device, void *stream, int memory, size_t bytes,
+                              size_t align, void **data)
+{
+    TIDE_FORWARD(device->methods->allocate(device, stream, memory, bytes, align, data));
+    if ((uintptr_t)*data % align == 0)
+        return TIDE_OK;
+    device->methods->release(device, stream, memory, *data, bytes);
+    return tide_fail(TIDE_ERROR_DEVICE, "tide_device",
+                     "device %s has no memory aligned to %zu bytes", device->name, align);
+}
+
 tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
     if (!budget_counts(device, memory))
-        return device->methods->allocate(device, stream, memory, bytes, align, data);
+        return budget_get(device, stream, memory, bytes, align, data);
     size_t now = 0;
     if (!budget_take(device, bytes, &now))
         return TIDE_ERROR_LIMIT;
-    tide_status status = device->methods->allocate(device, stream, memory, bytes, align, data);
+    tide_status status = budget_get(device, stream, memory, bytes, align, data);
     if (status == TIDE_OK)
         budget_raise_peak(device, now);
     else
@@ -212,18 +224,6 @@ tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const ch
 
 /* ---- asking the program ------------------------------------------------------------------- */
 
-/* Not by a function of the program that is being asked itself. */
-static bool budget_asks_program(const tide_device *device)
-{
-    return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
-}
-
-bool tide_budget_asks(const tide_device *device, tide_status status, unsigned asked)
-{
-    return !device->host && (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
-           asked < ASKED_AGAIN_MAX && (budget_asks_program(device) || tide_deferred_any(device));
-}
-
 /* The function that is to be called, and what it is to get: of one setting. */
 static tide_device_full_function budget_function(tide_device *device, void **user)
 {
@@ -237,11 +237,11 @@ static tide_device_full_function budget_function(tide_device *device, void **use
 bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *asked)
 {
     void *user = NULL;
-    tide_assert(*asked < ASKED_AGAIN_MAX);
+    if (device->host || *asked == ASKED_AGAIN_MAX)
+        return false;
     if (tide_deferred_settle(device, true))
         return true;
-    tide_device_full_function function =
-        budget_asks_program(device) ? budget_function(device, &user) : NULL;
+    tide_device_full_function function = budget_asking ? NULL : budget_function(device, &user);
     if (function == NULL)
         return false;
     tide_device_count(&device->asked);
@@ -280,7 +280,7 @@ tide_status tide_device_memory_set(tide_device *device, const tide_device_memory
     TIDE_FORWARD(budget_hold(device, call));
     tide_registry_lock(); /* the function and what it gets belong together */
     device->full_user = options->user;
-    __atomic_store_n(&device->full, options->full, __ATOMIC_RELAXED);
+    device->full = options->full;
     __atomic_store_n(&device->limit, options->limit_bytes, __ATOMIC_RELAXED);
     tide_registry_unlock();
     tide_device_drop(device);

@@ -8,7 +8,7 @@
 #include "runtime/device/device.h"
 
 /* The device's methods of these names, counted. Also TIDE_ERROR_LIMIT, without a message, where the
- * device's limit leaves no room. */
+ * device's limit leaves no room, and TIDE_ERROR_DEVICE where it does not align memory so far. */
 tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data);
 void tide_budget_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
@@ -55,12 +55,10 @@ __attribute__((format(printf, 4, 5), cold)) tide_status tide_budget_fail(const t
 /* The same where a limit says no: TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
-/* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?
- * ask: where no lock is held, and what wants the memory is shut. Deferred releases go first
+/* Asks who may have more, where no lock is held, and what wants the memory is shut. Deferred releases go first
  * (runtime/device/deferred.h); where there were none, the program is asked, and counted in `asked`,
  * at first 0. True: something was given back. Where two threads find no memory at once, one of them
  * may be refused what the other's wait has just given back. */
-bool tide_budget_asks(const tide_device *device, tide_status status, unsigned asked);
 bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *asked);
 
 /* Free memory that the driver keeps goes back to the system, without a wait. */

@@ -72,19 +72,7 @@ static void device_end_turn(void)
 
 enum { DIGITS_MAX = 4 }; /* of a device's number */
 
-static tide_backend device_backends[TIDE_BACKENDS_MAX];
-static size_t device_backend_count;
-
-void tide_device_add_backend(tide_backend backend)
-{
-    for (size_t i = 0; i < device_backend_count; i++)
-        if (strcmp(device_backends[i].prefix, backend.prefix) == 0)
-            return;
-    tide_assert(device_backend_count < TIDE_BACKENDS_MAX && backend.open != NULL);
-    tide_assert(strlen(backend.prefix) > 0 &&
-                strlen(backend.prefix) + DIGITS_MAX < sizeof device_list->name);
-    device_backends[device_backend_count++] = backend;
-}
+const tide_backend *tide_backends;
 
 /* The number after the prefix, or -1: a few digits and nothing else. */
 static int device_ordinal_of(const char *name, const char *prefix)
@@ -153,28 +141,14 @@ static tide_device *device_open_in_turn(const tide_backend *backend, const char 
 static tide_device *device_open_on_backend(const tide_backend *backend, unsigned ordinal)
 {
     char name[sizeof device_list->name];
-    tide_assert(ordinal <= 9999); /* so it has at most DIGITS_MAX digits: the name fits */
-    snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
+    int length = snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
+    tide_assert(length > 0 && (size_t)length < sizeof name);
+    (void)length;
     if (device_begin_turn("tide_device_open") != TIDE_OK)
         return NULL;
     tide_device *device = device_open_in_turn(backend, name, ordinal);
     device_end_turn();
     return device;
-}
-
-/* Says which kinds of name there are. */
-static void device_refuse_name(const char *name, const char *call)
-{
-    char known[200];
-    size_t used = 0;
-    for (size_t i = 0; i < device_backend_count; i++) {
-        int wrote = snprintf(known + used, sizeof known - used, ", %s0 … %s9999",
-                             device_backends[i].prefix, device_backends[i].prefix);
-        tide_assert(wrote > 0 && (size_t)wrote < sizeof known - used);
-        used += (size_t)wrote;
-    }
-    tide_fail(TIDE_ERROR_NAME, call, "no kind of device is called '%.40s': there are host%s", name,
-              known);
 }
 
 tide_device *tide_device_open(const char *name)
@@ -184,7 +158,7 @@ tide_device *tide_device_open(const char *name)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
         return NULL;
     }
-    tide_attach(); /* adds the backends; learning may name another driver */
+    tide_attach(); /* sets the backends; learning may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
     if (tide_registry_admit(call) != TIDE_OK) /* others open devices, too, and want the registry */
@@ -193,12 +167,15 @@ tide_device *tide_device_open(const char *name)
         tide_fail(TIDE_ERROR_STATE, call, "the process is locked down");
         return NULL;
     }
-    for (size_t i = 0; i < device_backend_count; i++) {
-        int ordinal = device_ordinal_of(name, device_backends[i].prefix);
+    for (const tide_backend *one = tide_backends; one != NULL && one->prefix != NULL; one++) {
+        int ordinal = device_ordinal_of(name, one->prefix);
         if (ordinal >= 0)
-            return device_open_on_backend(&device_backends[i], (unsigned)ordinal);
+            return device_open_on_backend(one, (unsigned)ordinal);
     }
-    device_refuse_name(name, call);
+    tide_fail(TIDE_ERROR_NAME, call,
+              "no kind of device is called '%.40s': there are host, cuda:0 … cuda:9999, "
+              "opencl:0 … opencl:9999",
+              name);
     return NULL;
 }
 
@@ -352,18 +329,14 @@ tide_status tide_device_answers(const tide_device *device, const char *call)
     return TIDE_OK;
 }
 
-tide_status tide_device_no_number(const char *call)
-{
-    return tide_fail(tide_error_status(), call, "%s", tide_failed_words("tide_device"));
-}
-
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number)
 {
     tide_assert(call != NULL && number != NULL);
     *number = device->methods->stream_number(device, stream);
     if (TIDE_UNLIKELY(*number == 0))
-        return tide_device_no_number(call);
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
+                         stream);
     return TIDE_LIKELY(!tide_device_lost(device)) ? TIDE_OK : tide_device_answers(device, call);
 }
 

@@ -27,8 +27,15 @@ typedef struct tide_reserved {
     size_t reserved, reserved_peak, used, used_peak;
 } tide_reserved;
 
+/* Those with the host are TIDE_ERROR_STATE while the stream is captured: replays would copy what is there then. */
+typedef enum tide_copy_kind {
+    TIDE_COPY_WITHIN, /* both sides are the device's                                                */
+    TIDE_COPY_STAGED, /* one is pinned memory                                                       */
+    TIDE_COPY_WAITED /* one is any memory of the host, which waits for all that the stream has     */
+} tide_copy_kind;
+
 typedef struct tide_device_methods {
-    /* `bytes` is not 0, `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there
+    /* `bytes` is not 0, `align` is a power of two, to be kept if the driver can. TIDE_ERROR_MEMORY, without a message, when there
      * is no memory. Memory of the device is ready for work that is queued on the stream from now on;
      * released memory goes after the work that is queued on the stream now. Pinned and managed memory
      * is ready, and goes, at once; so does memory for other processes. Memory is released as the kind
@@ -52,13 +59,11 @@ typedef struct tide_device_methods {
      * pools that are checked. NULL: nobody knows. */
     bool (*misplaced)(tide_device *device, const void *data, bool host);
 
-    /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0.
-     * Copies: both sides are device memory, or one of them is pinned. `wait`: the host waits, for all that is queued
-     * on the stream; then one of them may be any memory of the host. */
+    /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0. */
     tide_status (*fill)(tide_device *device, void *stream, void *data, const void *pattern,
                         size_t pattern_bytes, size_t count);
     tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from, size_t bytes,
-                        bool wait);
+                        tide_copy_kind kind);
 
     /* A copy from memory of another device of the same back end, behind the work that is queued on
      * either stream now; the other's stream goes on behind it. When it fails no copy is under way.
@@ -95,8 +100,7 @@ typedef struct tide_device_methods {
     /* Is work on the stream recorded into a graph now? For calls that are rare. NULL: never. */
     bool (*capturing)(tide_device *device, void *stream);
 
-    /* Tells a stream from all others that are there, without a question to the driver. 0, with a message:
-     * no such stream (TIDE_ERROR_ARGUMENT). */
+    /* Tells a stream from all others that are there, without a question to the driver. 0: it cannot be one. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
     /* The driver's own number of the stream, which no other stream ever had; TIDE_STREAM_UNASKED
@@ -153,7 +157,7 @@ struct tide_device {
     size_t held, held_peak, limit;
     uint64_t refused, asked;
     /* Who is asked, and what with: changed, and read as a pair, under the registry's lock. */
-    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user); /* atomic */
+    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user);
     void *full_user;
     /* Atomic. */
     uint64_t allocations, releases, copies, fills, events, waits, launches, bytes_copied;
@@ -206,11 +210,8 @@ static inline bool tide_device_unwatched(const tide_device *device)
  * process exits. */
 tide_status tide_device_answers(const tide_device *device, const char *call);
 
-/* The method stream_number or stream_check has just said 0: fails as it did, in the call's name. */
-tide_status tide_device_no_number(const char *call);
-
-/* The number of a stream that the call needs. Fails as tide_device_no_number does, and as
- * tide_device_answers on a lost device. */
+/* The number of a stream that the call needs. TIDE_ERROR_ARGUMENT where it cannot be one; fails as
+ * tide_device_answers does on a lost device. */
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number);
 
@@ -279,9 +280,7 @@ typedef struct tide_backend {
     tide_status (*open)(tide_device *device, unsigned ordinal);
 } tide_backend;
 
-enum { TIDE_BACKENDS_MAX = 8 };
-
-/* Called while the hooks are attached, before any device is opened. */
-void tide_device_add_backend(tide_backend backend);
+/* The last has no prefix. NULL: there are none. Set while the library is attached. */
+extern const tide_backend *tide_backends;
 
 #endif

@@ -158,9 +158,9 @@ static tide_status host_fill(tide_device *device, void *stream, void *data, cons
 }
 
 static tide_status host_copy(tide_device *device, void *stream, void *to, const void *from,
-                             size_t bytes, bool wait)
+                             size_t bytes, tide_copy_kind kind)
 {
-    (void)device, (void)stream, (void)wait;
+    (void)device, (void)stream, (void)kind;
     tide_assert(bytes == 0 || (to != NULL && from != NULL));
     memmove(to, from, bytes);
     return TIDE_OK;
@@ -178,40 +178,10 @@ static tide_status host_wait(tide_device *device, void *stream)
     return TIDE_OK;
 }
 
-/* The device itself stands for every mark: all places of the host's stream have been passed. */
-static void *host_mark(tide_device *device, void *stream)
-{
-    (void)stream;
-    return device;
-}
-
-static bool host_mark_done(tide_device *device, void *mark)
-{
-    (void)device, (void)mark;
-    tide_assert(mark == device);
-    return true;
-}
-
-static tide_status host_mark_wait(tide_device *device, void *mark)
-{
-    (void)device, (void)mark;
-    tide_assert(mark == device);
-    return TIDE_OK;
-}
-
-static void host_mark_drop(tide_device *device, void *mark)
-{
-    (void)device, (void)mark;
-    tide_assert(mark == device);
-}
-
 static uint64_t host_stream_number(tide_device *device, void *stream)
 {
-    if (stream == NULL)
-        return 1;
-    tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "device %s has no stream %p", device->name,
-              stream);
-    return 0;
+    (void)device;
+    return stream == NULL;
 }
 
 static const tide_device_methods methods = {.allocate = host_allocate,
@@ -220,10 +190,6 @@ static const tide_device_methods methods = {.allocate = host_allocate,
                                             .copy = host_copy,
                                             .order = host_order,
                                             .wait = host_wait,
-                                            .mark = host_mark,
-                                            .mark_done = host_mark_done,
-                                            .mark_wait = host_mark_wait,
-                                            .mark_drop = host_mark_drop,
                                             .stream_number = host_stream_number};
 
 tide_device tide_device_host = {.methods = &methods,

@@ -257,14 +257,13 @@ static bool memory_press_own(tide_pool *pool, const tide_memory_want *want, tide
 }
 
 /* Others who do not use memory of the device give it back, or whoever is asked does. */
-static bool memory_press_others(tide_pool *pool, const tide_memory_want *want, tide_status status,
-                                size_t missing, unsigned *asked)
+static bool memory_press_others(tide_pool *pool, const tide_memory_want *want, size_t missing,
+                                unsigned *asked)
 {
     tide_device *device = want->device;
     tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
-    bool any =
-        (missing != 0 && tide_press(device, want->memory, missing) != 0) ||
-        (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, want->bytes, asked));
+    bool any = (missing != 0 && tide_press(device, want->memory, missing) != 0) ||
+               tide_budget_ask(device, want->bytes, asked);
     tide_pool_open_again(pool, was);
     return any;
 }
@@ -290,7 +289,7 @@ tide_status tide_memory_allocate(tide_pool *pool, const tide_memory_want *want, 
         size_t missing = tide_budget_missing(want->device, status, want->bytes, tries > 1);
         if (memory_press_own(pool, want, status, missing))
             continue;
-        if (!calm && !memory_press_others(pool, want, status, missing, &asked))
+        if (!calm && !memory_press_others(pool, want, missing, &asked))
             return status;
         calm = false;
     }
@@ -354,7 +353,7 @@ static tide_status memory_move_content(const tide_pool *pool, const tide_row *ro
     tide_device *device = row->device;
     tide_assert(slot->data != NULL);
     tide_status status = device->methods->copy(device, pool->core->streams.own, data, slot->data,
-                                               request->keep, false);
+                                               request->keep, TIDE_COPY_WITHIN);
     return status == TIDE_OK ? status
                              : tide_fail(status, request->call, "%s", tide_error_message());
 }

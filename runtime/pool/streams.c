@@ -147,7 +147,9 @@ tide_status tide_streams_ask(tide_device *device, void *stream, tide_check check
         tide_device_own_stream(device, stream))
         return TIDE_OK;
     *said = device->methods->stream_check(device, stream);
-    return *said != 0 ? TIDE_OK : tide_device_no_number(call);
+    return *said != 0
+               ? TIDE_OK
+               : tide_fail(tide_error_status(), call, "%s", tide_failed_words("tide_device"));
 }
 
 /* Is the pool's stream what it was when the pool was made? Only a checked pool asks. */

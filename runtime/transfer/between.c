@@ -45,7 +45,7 @@ static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool
     if (device != other && !device->host)
         return device->methods->copy_between(device, stream, to, other, before, from, bytes);
     TIDE_FORWARD(device->methods->order(device, before, stream));
-    TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes, false));
+    TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes, TIDE_COPY_WITHIN));
     return between_part(device, stream, before);
 }
 

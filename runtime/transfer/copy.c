@@ -140,14 +140,13 @@ static tide_status copy_across(tide_pool *pool, void *to, const void *from, size
         return TIDE_OK;
     }
     TIDE_FORWARD(tide_copy_check_host(pool, host, call));
-    TIDE_FORWARD(tide_copy_check_capture(pool, call));
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_device *device = pool->core->device;
     const tide_piece piece = {.host = (char *)(uintptr_t)host, .bytes = bytes};
-    tide_status status =
-        up && copy_fits_ring(bytes)
-            ? tide_ring_copy(pool, to, bytes, &piece, 1, true, call)
-            : device->methods->copy(device, pool->core->streams.own, to, from, bytes, true);
+    tide_status status = up && copy_fits_ring(bytes)
+                             ? tide_ring_copy(pool, to, bytes, &piece, 1, true, call)
+                             : device->methods->copy(device, pool->core->streams.own, to, from,
+                                                     bytes, TIDE_COPY_WAITED);
     if (!up && status == TIDE_OK)
         return TIDE_OK;
     return tide_streams_finish(pool, copy_say(status, call), call);
@@ -187,6 +186,6 @@ tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
     tide_device *device = pool->core->device;
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status =
-        device->methods->copy(device, pool->core->streams.own, to, from, bytes, false);
+        device->methods->copy(device, pool->core->streams.own, to, from, bytes, TIDE_COPY_WITHIN);
     return tide_streams_finish(pool, copy_say(status, call), call);
 }

@@ -170,7 +170,8 @@ tide_status tide_ring_copy(tide_pool *pool, void *block, size_t bytes, const tid
         if (up)
             ring_move_pieces(pieces, count, &first, staged, at, n, false);
         TIDE_FORWARD(core->device->methods->copy(core->device, core->streams.own,
-                                                 up ? there : staged, up ? staged : there, n, !up));
+                                                 up ? there : staged, up ? staged : there, n,
+                                                 up ? TIDE_COPY_STAGED : TIDE_COPY_WAITED));
         if (up)
             continue;
         core->ring->used = 0; /* the stream has come past all that was staged */

@@ -324,8 +324,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = depot_is_none(status) && !device->host &&
-                (gone != 0 || (tide_budget_asks(device, status, asked) &&
-                               tide_budget_ask(device, bytes, &asked)));
+                (gone != 0 || tide_budget_ask(device, bytes, &asked));
     }
     return status;
 }

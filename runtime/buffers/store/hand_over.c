@@ -177,11 +177,6 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
     int memory = tide_hand_over_memory_of(buffers, key);
     size_t align = hand_over_align(key);
     tide_status status = tide_budget_allocate(device, passing->stream, memory, bytes, align, data);
-    if (status == TIDE_OK && (uintptr_t)*data % align != 0) {
-        tide_budget_release(device, passing->stream, memory, *data, bytes);
-        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no memory aligned to %zu bytes",
-                         device->name, align);
-    }
     if (status == TIDE_ERROR_LIMIT)
         return status; /* as where there is no memory: who wants it may give some back */
     return status == TIDE_OK || status == TIDE_ERROR_MEMORY

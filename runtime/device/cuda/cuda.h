@@ -99,7 +99,7 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
 tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const void *pattern,
                            size_t pattern_bytes, size_t count);
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
-                           size_t bytes, bool wait);
+                           size_t bytes, tide_copy_kind kind);
 /* Is it another device's alone, as far as the driver knows? */
 bool tide_cuda_misplaced(tide_device *device, const void *data, bool host);
 
@@ -139,6 +139,8 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark);
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream);
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
+/* TIDE_ERROR_STATE: it is. */
+tide_status tide_cuda_check_capture(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_check(tide_device *device, void *stream);
 /* All kept events. Not `reachable`: the driver may not be called. */

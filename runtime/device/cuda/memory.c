@@ -68,30 +68,18 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
     return TIDE_OK;
 }
 
-static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
-                                        size_t align, void **data)
-{
-    if (tide_cuda_pages_serve(tide_cuda_of(device), bytes, align))
-        return tide_cuda_pages_take(device, bytes, data);
-    TIDE_FORWARD(cuda_allocate_kind(device, stream, TIDE_MEMORY_DEVICE, bytes, data));
-    if ((uintptr_t)*data % align == 0)
-        return TIDE_OK;
-    tide_cuda_release(device, stream, TIDE_MEMORY_DEVICE, *data, bytes);
-    return tide_fail(TIDE_ERROR_DEVICE, "cuMemAllocFromPoolAsync",
-                     "device %s: %p is not aligned to %zu bytes", device->name, *data, align);
-}
-
 tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                size_t align, void **data)
 {
+    const tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_entered entered;
     tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     tide_assert(memory != TIDE_MEMORY_IPC || device->exports);
     tide_assert(memory != TIDE_MEMORY_MANAGED || device->managed);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_status status = memory == TIDE_MEMORY_DEVICE
-                             ? cuda_allocate_device(device, stream, bytes, align, data)
+    tide_status status = memory == TIDE_MEMORY_DEVICE && tide_cuda_pages_serve(cuda, bytes, align)
+                             ? tide_cuda_pages_take(device, bytes, data)
                              : cuda_allocate_kind(device, stream, memory, bytes, data);
     tide_cuda_leave(entered);
     if (status == TIDE_OK)
@@ -211,23 +199,29 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
 
 /* ---- copy --------------------------------------------------------------------------------- */
 
+static tide_status cuda_copy(tide_device *device, void *stream, void *to, const void *from,
+                             size_t bytes, tide_copy_kind kind)
+{
+    if (kind != TIDE_COPY_WITHIN)
+        TIDE_FORWARD(tide_cuda_check_capture(device, stream));
+    tide_device_count(&device->copies);
+    __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
+    TIDE_CUDA_TRY(device, cuMemcpyAsync, cuda_address(to), cuda_address(from), bytes, stream);
+    if (kind != TIDE_COPY_WAITED)
+        return TIDE_OK;
+    tide_device_count(&device->waits);
+    return TIDE_CUDA_CALL(device, cuStreamSynchronize, stream);
+}
+
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
-                           size_t bytes, bool wait)
+                           size_t bytes, tide_copy_kind kind)
 {
     if (bytes == 0)
         return TIDE_OK;
     tide_assert(to != NULL && from != NULL);
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
-    tide_device_count(&device->copies);
-    __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
-    tide_status status =
-        TIDE_CUDA_CALL(device, cuMemcpyAsync, cuda_address(to), cuda_address(from), bytes, stream);
-    if (wait && status == TIDE_OK) {
-        tide_device_count(&device->waits);
-        status = TIDE_CUDA_CALL(device, cuStreamSynchronize, stream);
-    }
-    return tide_cuda_left(entered, status);
+    return tide_cuda_left(entered, cuda_copy(device, stream, to, from, bytes, kind));
 }
 
 /* What only a device has is never the host's, and its own device's alone. Memory that the driver does not know has no

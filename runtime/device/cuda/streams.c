@@ -130,15 +130,18 @@ tide_status tide_cuda_order_both(tide_device *device, void *one, void *other)
 /* ---- wait --------------------------------------------------------------------------------- */
 
 /* A wait for a stream that is being captured would end the capture. */
+static tide_status cuda_wait(tide_device *device, void *stream)
+{
+    TIDE_FORWARD(tide_cuda_check_capture(device, stream));
+    tide_device_count(&device->waits);
+    return TIDE_CUDA_CALL(device, cuStreamSynchronize, stream);
+}
+
 tide_status tide_cuda_wait(tide_device *device, void *stream)
 {
     tide_cuda_entered entered;
-    if (tide_cuda_capturing(device, stream))
-        return tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
-                         stream);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_device_count(&device->waits);
-    return tide_cuda_left(entered, TIDE_CUDA_CALL(device, cuStreamSynchronize, stream));
+    return tide_cuda_left(entered, cuda_wait(device, stream));
 }
 
 tide_status tide_cuda_wait_all(tide_device *device)
@@ -166,10 +169,9 @@ void *tide_cuda_mark_record(tide_device *device, void *stream)
 /* An event recorded in a capture becomes a part of the graph: nobody could query it. */
 void *tide_cuda_mark_make(tide_device *device, void *stream)
 {
-    if (!tide_cuda_capturing(device, stream))
-        return tide_cuda_mark_record(device, stream);
-    tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p", stream);
-    return NULL;
+    return tide_cuda_check_capture(device, stream) == TIDE_OK
+               ? tide_cuda_mark_record(device, stream)
+               : NULL;
 }
 
 /* A mark on a lost device counts as passed: nothing runs there. */
@@ -241,6 +243,14 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
     tide_cuda_leave(entered);
     return result == TIDE_CU_CAPTURE_IMPLICIT ||
            (result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE);
+}
+
+tide_status tide_cuda_check_capture(tide_device *device, void *stream)
+{
+    return tide_cuda_capturing(device, stream)
+               ? tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
+                           stream)
+               : TIDE_OK;
 }
 
 /* A handle names its stream as long as that is there. NULL is the legacy stream, and the per-thread

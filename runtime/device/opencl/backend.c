@@ -160,9 +160,9 @@ static const tide_device_methods methods = {
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
-    TIDE_FORWARD(tide_opencl_load(call));
     if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
         return tide_driver_refuse(TIDE_DRIVER_OPENCL, call);
+    TIDE_FORWARD(tide_opencl_load(call));
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
     if (device == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes for a device", sizeof *device);

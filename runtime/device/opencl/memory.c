@@ -147,6 +147,7 @@ static void *opencl_get(tide_opencl_device *device, int memory, size_t bytes, si
         return tide_os_aligned(bytes, align);
     if (device->memory == TIDE_OPENCL_BUFFERS)
         return opencl_make_buffer(device, bytes);
+    align = align < SVM_ALIGN_MAX ? align : SVM_ALIGN_MAX;
     return tide_opencl.clSVMAlloc(device->context, TIDE_CL_MEM_READ_WRITE, bytes, (uint32_t)align);
 }
 
@@ -161,10 +162,6 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     (void)stream;
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
-    if (memory == TIDE_MEMORY_DEVICE && align > SVM_ALIGN_MAX)
-        return tide_fail(TIDE_ERROR_DEVICE, "tide_device",
-                         "device %s aligns memory to %d bytes, not to %zu", base->name,
-                         SVM_ALIGN_MAX, align);
     *data = tide_os_faulted(bytes) ? NULL : opencl_get(device, memory, bytes, align);
     if (*data == NULL)
         return TIDE_ERROR_MEMORY;
@@ -270,7 +267,8 @@ static tide_status opencl_fill_odd(tide_opencl_device *device, void *stream, con
     TIDE_FORWARD(opencl_write_pattern(device, stream, p, pattern, pattern_bytes));
     for (size_t done = pattern_bytes, next; done < bytes; done += next) {
         next = done < bytes - done ? done : bytes - done;
-        TIDE_FORWARD(tide_opencl_copy(device->base, stream, data + done, data, next, false));
+        TIDE_FORWARD(
+            tide_opencl_copy(device->base, stream, data + done, data, next, TIDE_COPY_WITHIN));
     }
     return TIDE_OK;
 }
@@ -311,9 +309,10 @@ static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const p
 }
 
 tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const void *from,
-                             size_t bytes, bool wait)
+                             size_t bytes, tide_copy_kind kind)
 {
     tide_opencl_device *device = tide_opencl_of(base);
+    const bool wait = kind == TIDE_COPY_WAITED;
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
     if (bytes == 0)
         return TIDE_OK;

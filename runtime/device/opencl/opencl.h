@@ -77,7 +77,7 @@ void tide_opencl_release(tide_device *, void *stream, int memory, void *data, si
 tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void *pattern,
                              size_t pattern_bytes, size_t count);
 tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes,
-                             bool wait);
+                             tide_copy_kind kind);
 bool tide_opencl_misplaced(tide_device *, const void *data, bool host);
 void *tide_opencl_buffer(tide_device *, const void *data, size_t *offset);
 

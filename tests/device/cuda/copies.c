@@ -150,7 +150,7 @@ TEST(staging_during_capture_is_refused)
         fake_capture_begin(b.stream);
         fake_count_anew();
         expect_status(tide_upload(b.pool, to, bytes, 100), TIDE_ERROR_STATE);
-        expect_said("tide_upload: a graph is captured");
+        expect_said("tide_upload: cuda:0: a graph is being captured");
         expect_status(tide_download(b.pool, bytes, from, 100), TIDE_ERROR_STATE);
         expect_status(tide_download_frame(b.pool, parts, 2), TIDE_ERROR_STATE);
         expect_said("tide_download_frame: a graph is captured");
