@@ -61,6 +61,8 @@ static unsigned depot_node(const tide_buffers *buffers, unsigned key)
 static tide_depot_bucket *depot_nearest(const tide_buffers *buffers, unsigned key, unsigned bucket)
 {
     tide_depot_bucket *first = tide_depot_at(buffers, key, bucket);
+    if (buffers->nodes == 1)
+        return first;
     unsigned own = depot_node(buffers, key);
     for (unsigned n = 0; n < buffers->nodes; n++) {
         tide_depot_bucket *depot = first + (own + n) % buffers->nodes * TIDE_BUCKETS;
@@ -79,11 +81,11 @@ static uint32_t depot_put(tide_buffers *buffers, unsigned key, unsigned bucket,
     tide_depot_bucket *depot = first + depot_node(buffers, key) * TIDE_BUCKETS;
     uint32_t cached = tide_depot_cached(first, buffers->nodes);
     uint32_t numbers = cached < buffers->count_max ? buffers->count_max - cached : 0;
-    size_t rest = buffers->bytes_max > buffers->bytes_cached
-                      ? (buffers->bytes_max - buffers->bytes_cached) / bytes
-                      : 0;
+    size_t rest =
+        buffers->bytes_max > buffers->bytes_cached ? buffers->bytes_max - buffers->bytes_cached : 0;
     count = count < numbers ? count : numbers;
-    count = count < rest ? count : (uint32_t)rest;
+    if (count * bytes > rest) /* a division is dear, and seldom needed */
+        count = (uint32_t)(rest / bytes);
     if (count == 0 || !depot_make_room(depot, count))
         return 0;
     memcpy(depot->slots + depot->cached, slots, count * sizeof *slots);
@@ -97,7 +99,9 @@ void tide_depot_close_gap(tide_buffers *buffers, tide_depot_bucket *depot, unsig
 {
     uint32_t gone = from - to;
     tide_assert(to < from && from <= depot->cached);
-    memmove(depot->slots + to, depot->slots + from, (depot->cached - from) * sizeof *depot->slots);
+    if (from < depot->cached) /* seldom: the latest go first */
+        memmove(depot->slots + to, depot->slots + from,
+                (depot->cached - from) * sizeof *depot->slots);
     depot->cached -= gone;
     buffers->bytes_cached -= gone * tide_bucket_bytes(bucket);
 }
