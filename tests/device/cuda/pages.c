@@ -119,32 +119,6 @@ TEST(blocks_split_and_join)
     bench_end(&b);
 }
 
-/* What is in flight serves nobody, and is not unmapped, until it is over. */
-TEST(memory_leaves_behind_its_stream)
-{
-    for (uint32_t seed = 1; seed <= 20; seed++) {
-        bench b = start(seed);
-        uint8_t *x = take(&b, LEAST);
-        for (uint8_t i = 0; i < 20; i++)
-            put(b.stream, x, LEAST, i);
-        give(&b, x);
-        if (fake_pending() != 0)
-            (void)b.device->methods->trim(b.device, 0);
-        uint8_t *y = take(&b, LEAST);
-        void *other = fake_stream_create(0);
-        put(other, y, LEAST, 9);
-        expect(other, y, LEAST, 9);
-        fake_synchronise_all();
-        expect_order();
-        give(&b, y);
-        expect_ok(tide_device_memory_trim(b.device, 0)); /* waits */
-        assert_int_equal(memory_of(b.device).driver_reserved, 0);
-        assert_int_equal(fake_live_bytes(), 0);
-        fake_stream_destroy(other);
-        bench_end(&b);
-    }
-}
-
 TEST(a_trim_unmaps_what_is_free_in_the_middle)
 {
     bench b = start(3);
