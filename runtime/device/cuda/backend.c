@@ -54,25 +54,23 @@ static tide_status cuda_find_device(tide_device *device, unsigned ordinal, tide_
     return TIDE_OK;
 }
 
-static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
+static tide_status cuda_ask(tide_device *device, tide_cu_device of, int attribute, bool *out)
 {
-    int integrated = 0;
-    TIDE_CUDA_TRY(device, cuDeviceGetName, device->description, (int)sizeof device->description,
-                  of);
-    TIDE_CUDA_TRY(device, cuDeviceTotalMem, &device->bytes, of);
-    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &integrated, TIDE_CU_DEVICE_INTEGRATED, of);
-    device->integrated = integrated != 0;
+    int value = 0;
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &value, attribute, of);
+    *out = value != 0;
     return TIDE_OK;
 }
 
-/* Memory that is not the device's alone. */
-static tide_status cuda_describe_shared(tide_device *device, tide_cu_device of)
+static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
 {
-    int managed = 0, concurrent = 0;
-    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &managed, TIDE_CU_DEVICE_MANAGED, of);
-    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &concurrent, TIDE_CU_DEVICE_CONCURRENT, of);
-    device->managed = managed != 0;
-    device->concurrent = managed != 0 && concurrent != 0;
+    TIDE_CUDA_TRY(device, cuDeviceGetName, device->description, (int)sizeof device->description,
+                  of);
+    TIDE_CUDA_TRY(device, cuDeviceTotalMem, &device->bytes, of);
+    TIDE_FORWARD(cuda_ask(device, of, TIDE_CU_DEVICE_INTEGRATED, &device->integrated));
+    TIDE_FORWARD(cuda_ask(device, of, TIDE_CU_DEVICE_MANAGED, &device->managed));
+    TIDE_FORWARD(cuda_ask(device, of, TIDE_CU_DEVICE_CONCURRENT, &device->concurrent));
+    device->concurrent = device->managed && device->concurrent;
     int known = 1; /* drivers that do not know the question can */
     device->exports =
         tide_cu.cuDeviceGetAttribute(&known, TIDE_CU_DEVICE_IPC, of) != TIDE_CU_SUCCESS ||
@@ -82,71 +80,62 @@ static tide_status cuda_describe_shared(tide_device *device, tide_cu_device of)
 
 /* ---- its memory pool ---------------------------------------------------------------------- */
 
-/* The pool keeps all free memory. By default it gives that back at each synchronisation, and re-use
- * would cost thousands of times more. */
-static tide_status cuda_set_pool_threshold(tide_device *device)
-{
-    uint64_t all = UINT64_MAX;
-    TIDE_CUDA_TRY(device, cuMemPoolSetAttribute, tide_cuda_of(device)->pool,
-                  TIDE_CU_POOL_RELEASE_THRESHOLD, &all);
-    return TIDE_OK;
-}
-
-/* What the device has of its own besides its context, which is current. Virtual devices of some
- * hosts have no memory pools: their memory is allocated and freed at once (release.c). */
+/* It keeps all free memory: by default it gives that back at each synchronisation, and re-use would
+ * cost thousands of times more. Virtual devices of some hosts have no memory pools: their memory is
+ * allocated and freed at once (release.c). */
 static tide_status cuda_make_pool(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
-    int pools = 0;
-    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &pools, TIDE_CU_DEVICE_POOLS_SUPPORTED,
-                  cuda->ordinal);
-    if (pools == 0)
+    bool pools = false;
+    uint64_t all = UINT64_MAX;
+    TIDE_FORWARD(cuda_ask(device, cuda->ordinal, TIDE_CU_DEVICE_POOLS_SUPPORTED, &pools));
+    if (!pools)
         return TIDE_OK;
     const tide_cu_pool_properties properties = {
         .allocation = TIDE_CU_ALLOCATION_PINNED,
         .location = {.type = TIDE_CU_LOCATION_DEVICE, .id = cuda->ordinal}};
     tide_assert(cuda->pool == NULL);
     TIDE_CUDA_TRY(device, cuMemPoolCreate, &cuda->pool, &properties);
-    tide_status status = cuda_set_pool_threshold(device);
-    if (status != TIDE_OK) {
-        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
-        cuda->pool = NULL;
-    }
-    return status;
-}
-
-/* The pool; and by the page what is not small, where that is asked for and the device can. */
-static tide_status cuda_make_memory(tide_device *device)
-{
-    tide_cuda *cuda = tide_cuda_of(device);
-    TIDE_FORWARD(cuda_make_pool(device));
-    tide_status status =
-        tide_setting_get(TIDE_SETTING_cuda_memory) != 0 ? tide_cuda_pages_begin(device) : TIDE_OK;
-    if (status != TIDE_OK && cuda->pool != NULL)
-        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
-    device->extends = cuda->pages != NULL;
-    return status;
+    return TIDE_CUDA_CALL(device, cuMemPoolSetAttribute, cuda->pool, TIDE_CU_POOL_RELEASE_THRESHOLD,
+                          &all);
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
-/* Its context is current: to destroy a stream takes it as well as to make one. */
+/* What there is of its parts, while its context is current. The driver ends events, the stream and the memory pool
+ * when what is queued there is over. */
+static void cuda_end_parts(tide_device *device)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    tide_cuda_marks_end(device, true);
+    tide_cuda_pages_end(device, true);
+    if (cuda->pool != NULL)
+        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
+    if (cuda->service != NULL)
+        (void)tide_cu.cuStreamDestroy(cuda->service);
+}
+
+/* What the device has of its own besides its context. Memory by the page is for what is not small, where that is
+ * asked for and the device can. */
 static tide_status cuda_make_parts(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     TIDE_CUDA_TRY(device, cuStreamCreate, &cuda->service, TIDE_CU_STREAM_NON_BLOCKING);
-    tide_assert(cuda->service != NULL);
-    tide_status status = cuda_make_memory(device);
-    if (status != TIDE_OK)
-        (void)tide_cu.cuStreamDestroy(cuda->service);
-    return status;
+    TIDE_FORWARD(cuda_make_pool(device));
+    if (tide_setting_get(TIDE_SETTING_cuda_memory) != 0)
+        TIDE_FORWARD(tide_cuda_pages_begin(device));
+    device->extends = cuda->pages != NULL;
+    return TIDE_OK;
 }
 
-static tide_status cuda_make_service(tide_device *device)
+static tide_status cuda_enter_parts(tide_device *device)
 {
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    return tide_cuda_left(entered, cuda_make_parts(device));
+    tide_status status = cuda_make_parts(device);
+    if (status != TIDE_OK)
+        cuda_end_parts(device);
+    return tide_cuda_left(entered, status);
 }
 
 /* What cuda_retain_context took, also when the context cannot be entered any more. */
@@ -165,7 +154,7 @@ static tide_status cuda_retain_context(tide_device *device)
     tide_cuda *cuda = tide_cuda_of(device);
     tide_assert(cuda->context == NULL);
     TIDE_CUDA_TRY(device, cuDevicePrimaryCtxRetain, &cuda->context, cuda->ordinal);
-    tide_status status = cuda_make_service(device);
+    tide_status status = cuda_enter_parts(device);
     if (status != TIDE_OK)
         (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
     return status;
@@ -177,7 +166,6 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_assert(device->own == NULL && device->methods == NULL && device->opened == 0);
     TIDE_FORWARD(cuda_find_device(device, ordinal, &found));
     TIDE_FORWARD(cuda_describe_device(device, found));
-    TIDE_FORWARD(cuda_describe_shared(device, found));
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);
@@ -206,17 +194,6 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
     tide_status status = cuda_open_found(device, ordinal);
     tide_cuda_relax_end(mode);
     return status;
-}
-
-/* The driver ends events, the stream and the memory pool when what is queued there is over. */
-static void cuda_end_parts(tide_device *device)
-{
-    tide_cuda *cuda = tide_cuda_of(device);
-    tide_cuda_marks_end(device, true);
-    tide_cuda_pages_end(device, true);
-    if (cuda->pool != NULL)
-        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
-    (void)tide_cu.cuStreamDestroy(cuda->service);
 }
 
 /* Memory that cannot be given back goes with the context, at the latest. Once exit has begun all is

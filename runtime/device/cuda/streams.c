@@ -175,23 +175,17 @@ void *tide_cuda_mark_make(tide_device *device, void *stream)
 }
 
 /* A mark on a lost device counts as passed: nothing runs there. */
-static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
-{
-    tide_cu_result result = tide_cu.cuEventQuery(mark->event);
-    if (result != TIDE_CU_SUCCESS && result != TIDE_CU_NOT_READY)
-        (void)tide_cuda_fail(device, "cuEventQuery", result);
-    return result == TIDE_CU_SUCCESS || tide_device_lost(device);
-}
-
 bool tide_cuda_mark_done(tide_device *device, void *mark)
 {
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return tide_device_lost(device);
-    bool done = cuda_is_mark_done(device, mark);
+    tide_cu_result result = tide_cu.cuEventQuery(((tide_cuda_mark *)mark)->event);
+    if (result != TIDE_CU_SUCCESS && result != TIDE_CU_NOT_READY)
+        (void)tide_cuda_fail(device, "cuEventQuery", result);
     tide_cuda_leave(entered);
-    return done;
+    return result == TIDE_CU_SUCCESS || tide_device_lost(device);
 }
 
 /* No mark lies in a capture: what is said of one is said of somebody else's, which this wait cannot

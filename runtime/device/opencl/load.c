@@ -71,12 +71,6 @@ static const char *opencl_error_name(int32_t error)
     case TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE: return "no device memory";
     case TIDE_CL_OUT_OF_RESOURCES: return "out of resources";
     case TIDE_CL_OUT_OF_HOST_MEMORY: return "out of host memory";
-    case -14: return "what it waits for has failed";
-    case -30: return "invalid value";
-    case -34: return "invalid context";
-    case -36: return "invalid command queue";
-    case -38: return "invalid buffer";
-    case -48: return "copied parts overlap";
     default: return "see CL/cl.h";
     }
 }
