@@ -15,16 +15,17 @@ typedef struct module {
     void *library; /* NULL: "fake" */
     unsigned holders;
     struct module *next; /* of all: one that a lost device never unloads is the driver's, no leak */
+    struct function {
+        struct module *of;
+        host_kernel kernel;
+        char name[NAME_BYTES];
+    } functions[NAMES];
+    unsigned count; /* of these */
 } module;
 
-static module *modules;
+typedef struct function function;
 
-typedef struct function {
-    module *of;
-    host_kernel kernel;
-    char name[NAME_BYTES];
-    struct function *next;
-} function;
+static module *modules;
 
 typedef struct code_launch {
     host_kernel kernel;
@@ -40,8 +41,6 @@ static struct {
     char names[NAMES][NAME_BYTES];
     unsigned runs[NAMES];
 } code;
-
-static function *functions; /* go with their module */
 
 /* ---- what a test asks ----------------------------------------------------------------------- */
 
@@ -104,7 +103,9 @@ int code_load(const void *image, tide_cu_module *out)
     module *made = calloc(1, sizeof *made);
     if (made == NULL)
         abort();
-    *made = (module){library, 1, modules};
+    made->library = library;
+    made->holders = 1;
+    made->next = modules;
     modules = made;
     *out = (tide_cu_module)(void *)made;
     return 0;
@@ -128,13 +129,6 @@ int code_unload(tide_cu_module handle)
     module *of = (module *)(void *)handle;
     if (of == NULL)
         return INVALID_HANDLE;
-    for (function **at = &functions, *one; (one = *at) != NULL;)
-        if (one->of == of) {
-            *at = one->next;
-            free(one);
-        } else {
-            at = &one->next;
-        }
     leave_module(of);
     return 0;
 }
@@ -163,12 +157,11 @@ int code_find(tide_cu_module handle, const char *name, tide_cu_function *out)
     if (of->library != NULL ? !host_code_find(of->library, name, &kernel)
                             : strcmp(name, "bump") != 0)
         return NOT_FOUND;
-    function *made = malloc(sizeof *made);
-    if (made == NULL)
+    if (of->count == NAMES)
         abort();
-    *made = (function){of, kernel, "", functions};
+    function *made = &of->functions[of->count++];
+    *made = (function){.of = of, .kernel = kernel};
     snprintf(made->name, sizeof made->name, "%s", name);
-    functions = made;
     *out = (tide_cu_function)(void *)made;
     return 0;
 }

@@ -48,21 +48,13 @@ GIVES(cuGetErrorString, ANY, (tide_cu_result of, const char **string), (of, stri
                                                 : "a failure that a test asked for")
 GIVES(cuDeviceGetCount, ANY, (int *count), (count), *count = (int)fake.devices)
 
-ENTRY(cuDeviceGet, ANY, (tide_cu_device * device, int ordinal), (device, ordinal))
-{
-    *device = ordinal;
-    return ordinal >= 0 && (unsigned)ordinal < fake.devices ? 0 : 101;
-}
-
+RETURNS(cuDeviceGet, ANY, (tide_cu_device * device, int ordinal), (device, ordinal),
+        *device = ordinal, ordinal >= 0 && (unsigned)ordinal < fake.devices ? 0 : 101)
 GIVES(cuDeviceGetName, ANY, (char *name, int bytes, tide_cu_device device), (name, bytes, device),
       snprintf(name, (size_t)bytes, "fake device %d", device))
 
-ENTRY(cuDeviceTotalMem, ANY, (size_t * bytes, tide_cu_device device), (bytes, device))
-{
-    (void)device;
-    *bytes = fake.limit;
-    return 0;
-}
+GIVES(cuDeviceTotalMem, ANY, (size_t * bytes, tide_cu_device device), (bytes, device), (void)device,
+      *bytes = fake.limit)
 
 GIVES(cuDriverGetVersion, ANY, (int *version), (version), *version = 13090)
 
@@ -82,15 +74,11 @@ static bool has(int attribute)
     }
 }
 
-ENTRY(cuDeviceGetAttribute, ANY, (int *value, int attribute, tide_cu_device device),
-      (value, attribute, device))
-{
-    (void)device;
-    *value = attribute == CAPABILITY_MAJOR   ? code_architecture() / 10
-             : attribute == CAPABILITY_MINOR ? code_architecture() % 10
-                                             : has(attribute);
-    return 0;
-}
+GIVES(cuDeviceGetAttribute, ANY, (int *value, int attribute, tide_cu_device device),
+      (value, attribute, device), (void)device,
+      *value = attribute == CAPABILITY_MAJOR   ? code_architecture() / 10
+               : attribute == CAPABILITY_MINOR ? code_architecture() % 10
+                                               : has(attribute))
 
 /* ---- contexts ----------------------------------------------------------------------------- */
 

@@ -273,10 +273,9 @@ const block *arena_at(uint64_t address)
 /* Live device memory that begins here, of a pool or plain. */
 static block *live_block(uint64_t address, bool of_pool)
 {
-    EACH_BLOCK(one)
-    if (one->live && !one->pinned && one->address == address && (one->backed != NULL) == of_pool)
-        return one;
-    return NULL;
+    block *one = (block *)(uintptr_t)arena_at(address);
+    bool right = one != NULL && !one->pinned && one->address == address;
+    return right && (one->backed != NULL) == of_pool ? one : NULL;
 }
 
 static void end_block(block *one, const set *before)

@@ -51,21 +51,28 @@ bool program_run(const program *p, enum plant plant, char wrong[400])
 
 /* ---- in a process of its own ----------------------------------------------------------------- */
 
+static unsigned mapped; /* calls of all programs that map memory by the page */
+
 static bool trial_fails(const program *p, enum plant plant, char wrong[400])
 {
+    struct {
+        char said[400];
+        unsigned mapped;
+    } told = {{0}, 0};
     int ends[2];
     if (pipe(ends) != 0)
         abort();
     pid_t child = fork_child(60);
     if (child == 0) {
-        char said[400];
-        bool right = program_run(p, plant, said);
-        _exit(write(ends[1], said, sizeof said) == sizeof said && right ? 0 : 1);
+        bool right = program_run(p, plant, told.said);
+        told.mapped = fake_calls("cuMemMap");
+        _exit(write(ends[1], &told, sizeof told) == sizeof told && right ? 0 : 1);
     }
     close(ends[1]);
-    memset(wrong, 0, 400);
-    (void)read_to_end(ends[0], wrong, 400);
+    (void)read_to_end(ends[0], (char *)&told, sizeof told);
     int status = wait_for_child(child);
+    memcpy(wrong, told.said, sizeof told.said);
+    mapped += told.mapped;
     if (status != 0 && wrong[0] == '\0')
         snprintf(wrong, 400, "it ended with status %d", status);
     return status != 0;
@@ -101,57 +108,24 @@ static int report(program *p, char wrong[400])
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-enum { BATCH = 50 };
-
 /* Memory by the page was not asked for, or mapped. */
-static bool is_mapped_if_asked(unsigned mapped)
+static bool is_mapped_if_asked(void)
 {
     double asked = 0;
     return tide_tune_get("cuda_memory", &asked) == TIDE_OK && (asked == 0 || mapped != 0);
 }
 
-/* In a child, so that one that ends the process is told, too. */
-static bool batch_is_right(uint32_t first, uint32_t count)
+static int run_many(uint32_t first, uint32_t count)
 {
-    pid_t child = fork_child(280);
-    if (child == 0) {
-        char wrong[400];
-        program p;
-        unsigned mapped = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            program_generate(&p, first + i);
-            if (!program_run(&p, PLANT_NONE, wrong))
-                _exit(1);
-            mapped += fake_calls("cuMemMap");
-        }
-        _exit(is_mapped_if_asked(mapped) ? 0 : 3);
-    }
-    return wait_for_child(child) == 0;
-}
-
-/* The one that fails, each in a child of its own. */
-static int find_in_batch(uint32_t first, uint32_t count)
-{
-    program p;
     char wrong[400];
+    program p;
     for (uint32_t i = 0; i < count; i++) {
         program_generate(&p, first + i);
         if (trial_fails(&p, PLANT_NONE, wrong))
             return report(&p, wrong);
     }
-    fprintf(stderr, "hazards: from seed %u on, only together, or nothing was mapped\n", first);
-    return 1;
-}
-
-static int run_many(uint32_t first, uint32_t count)
-{
-    for (uint32_t done = 0; done < count; done += BATCH) {
-        uint32_t left = count - done < BATCH ? count - done : BATCH;
-        if (!batch_is_right(first + done, left))
-            return find_in_batch(first + done, left);
-    }
-    printf("%u programs, nothing found\n", count);
-    return 0;
+    printf("%u programs, nothing found%s\n", count, is_mapped_if_asked() ? "" : ", nothing mapped");
+    return is_mapped_if_asked() ? 0 : 1;
 }
 
 /* What is broken must be found, and by more than luck. */

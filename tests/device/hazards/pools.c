@@ -99,7 +99,7 @@ void step_pool(const step *s)
         return;
     if (w.pools[i].pool != NULL)
         pools_close(i);
-    else if (w.streams[stream] != NULL && world_group(stream) == NULL)
+    else if (world_group(stream) == NULL)
         pools_open(i, stream, s->c);
 }
 
@@ -145,7 +145,7 @@ void step_declare(const step *s)
 {
     pool *p = pool_of(s->a);
     int on = s->b % STREAMS;
-    if (p == NULL || p->depth == 0 || w.streams[on] == NULL || on == p->stream)
+    if (p == NULL || p->depth == 0 || on == p->stream)
         return;
     group *own = world_group(p->stream), *other = world_group(on);
     if (own != NULL &&

@@ -80,8 +80,6 @@ void step_borrow(const step *s)
     int on = s->b % STREAMS;
     const uint32_t kinds[] = {TIDE_BUFFER_DEVICE, TIDE_BUFFER_PINNED, TIDE_BUFFER_MANAGED};
     const uint32_t kind = kinds[s->c % 4 % 3];
-    if (w.streams[on] == NULL)
-        return;
     tide_buffer b =
         tide_buffer_acquire_on(w.buffers, 64 + (size_t)(s->a % 4) * 1000, kind, w.streams[on]);
     if (b.generation == 0) {
@@ -112,7 +110,7 @@ static int free_stream(uint8_t b)
 {
     for (int i = 0; i < STREAMS; i++) {
         int on = (b + i) % STREAMS;
-        if (w.streams[on] != NULL && world_group(on) == NULL)
+        if (world_group(on) == NULL)
             return on;
     }
     return NOBODY;
@@ -258,7 +256,7 @@ static void claims_join(group *g)
 static void launches_follow(group *g)
 {
     for (int i = 0; i < STREAMS; i++) {
-        if (i == g->origin || (g->before >> i & 1) == 0 || w.streams[i] == NULL)
+        if (i == g->origin || (g->before >> i & 1) == 0)
             continue;
         if (world_group(i) != NULL)
             graphs_end(world_group(i));

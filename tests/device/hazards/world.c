@@ -122,8 +122,7 @@ void world_end(void)
     if (tide_buffers_destroy(w.buffers) != TIDE_OK)
         world_wrong("%s", tide_error_message());
     for (int i = 0; i < STREAMS; i++)
-        if (w.streams[i] != NULL)
-            fake_stream_destroy(w.streams[i]);
+        fake_stream_destroy(w.streams[i]);
     fake_synchronise_all();
     if (w.plant != PLANT_NONE)
         w.device->methods = whole;
@@ -269,8 +268,6 @@ static bool is_ordered_already(claim *c, int stream)
 bool world_may_use(claim *c, int stream)
 {
     const group *in = world_group(stream), *of = recording_group_of(c);
-    if (w.streams[stream] == NULL)
-        return false;
     if (in != NULL)
         return !is_of_graph(c) && !c->of_host &&
                (of == in || (of == NULL && c->pool == NOBODY && c->group == NOBODY));

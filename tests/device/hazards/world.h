@@ -73,7 +73,7 @@ typedef struct group {
 typedef struct world {
     tide_device *device;
     enum plant plant;
-    void *streams[STREAMS]; /* NULL: destroyed */
+    void *streams[STREAMS];
     pool pools[POOLS];
     tide_buffers *buffers;
     claim claims[CLAIMS];

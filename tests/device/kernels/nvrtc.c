@@ -61,23 +61,16 @@ static char *read_file(const char *folder, const char *name, size_t *bytes)
     return all;
 }
 
-static void write_source(const char *folder, const char *source)
-{
-    char path[TEXT];
-    snprintf(path, sizeof path, "%s/kernels.cu", folder);
-    FILE *to = fopen(path, "w");
-    if (to == NULL || fputs(source, to) < 0 || fclose(to) != 0)
-        abort();
-}
-
 int nvrtcCompileProgram(program of)
 {
     char folder[] = "/tmp/host_nvrtc.XXXXXX", command[TEXT];
     if (mkdtemp(folder) == NULL)
         abort();
-    write_source(folder, of->source);
     snprintf(command, sizeof command, "LD_PRELOAD= '%s' '%s' %s", SCRIPT, COMPILER, folder);
-    int failed = system(command);
+    FILE *to = popen(command, "w");
+    if (to == NULL || fputs(of->source, to) < 0)
+        abort();
+    int failed = pclose(to);
     size_t length = 0;
     char *log = read_file(folder, "log", &length);
     snprintf(of->log, sizeof of->log, "%s", log != NULL ? log : "no compiler");
