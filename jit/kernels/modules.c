@@ -59,7 +59,7 @@ void *tide_modules_compile(tide_device *device, const char *source)
     }
     void *code =
         tide_nvrtc_compile(source, (unsigned)(major * 10 + minor), (unsigned)version, &bytes);
-    void *module = code != NULL ? device->methods->load(device, code) : NULL;
+    void *module = code != NULL ? tide_cuda_module(device, code) : NULL;
     tide_os_free(code);
     return module;
 }
@@ -71,11 +71,11 @@ static bool modules_load(tide_device *device, unit *u)
     u->module = tide_modules_compile(device, tide_kernels_text);
     bool good = u->module != NULL;
     for (size_t kind = 0; good && kind < TIDE_FRAME_KINDS; kind++) {
-        u->kernels[kind] = device->methods->kernel(device, u->module, names[kind]);
+        u->kernels[kind] = tide_cuda_kernel(device, u->module, names[kind]);
         good = u->kernels[kind] != NULL;
     }
     if (!good && u->module != NULL)
-        device->methods->unload(device, u->module);
+        tide_cuda_module_drop(device, u->module);
     if (!good)
         u->module = NULL;
     return good;
@@ -132,16 +132,16 @@ static tide_status modules_launch(void *kernel, const tide_frame_work *work)
     void *block = work->block, *arguments[] = {&table, &block};
     tide_assert((work->kind == TIDE_FRAME_FILL_PARTS) == (block == NULL));
     for (uint32_t groups; (groups = tide_table_next(work, &place, &table)) != 0;)
-        TIDE_FORWARD(work->device->methods->launch(work->device, work->stream, kernel, groups,
-                                                   TIDE_GROUP, arguments));
+        TIDE_FORWARD(
+            tide_cuda_launch(work->device, work->stream, kernel, groups, TIDE_GROUP, arguments));
     return TIDE_OK;
 }
 
 /* The runtime's hook. */
 static tide_frame_result modules_help(const tide_frame_work *work)
 {
-    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0 || work->device->methods->load == NULL ||
-        !tide_table_possible(work))
+    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0 ||
+        work->device->dl.device_type != TIDE_DL_CUDA || !tide_table_possible(work))
         return TIDE_FRAME_ABSENT;
     const unit *u = modules_ready_unit(work->device);
     if (u == NULL || u->module == NULL)
@@ -158,7 +158,7 @@ void tide_modules_close(tide_device *device)
     if (u == NULL)
         return;
     if (u->module != NULL)
-        device->methods->unload(device, u->module);
+        tide_cuda_module_drop(device, u->module);
     __atomic_store_n(&device->kernels, NULL, __ATOMIC_RELEASE);
     tide_os_free(u);
 }

@@ -113,16 +113,6 @@ typedef struct tide_device_methods {
      * the address itself. No method: everywhere. */
     void *(*buffer)(tide_device *device, const void *data, size_t *offset);
 
-    /* load: a module from code of the device (a cubin). kernel: one of its kernels by name, valid until
-     * the module is unloaded. Both: NULL with a message. launch: `groups` × `group` threads, neither
-     * 0; `arguments` point to the values of the kernel's parameters. No methods: it runs no
-     * kernels. */
-    void *(*load)(tide_device *device, const void *code);
-    void (*unload)(tide_device *device, void *module);
-    void *(*kernel)(tide_device *device, void *module, const char *name);
-    tide_status (*launch)(tide_device *device, void *stream, void *kernel, size_t groups,
-                          size_t group, void **arguments);
-
     /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and what it
      * has are left: a thread may be in the driver with them. Else `own` is NULL afterwards. NULL: the
      * host, which is never closed. */

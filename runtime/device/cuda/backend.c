@@ -34,10 +34,6 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .capturing = tide_cuda_capturing,
                                             .stream_number = tide_cuda_stream_number,
                                             .stream_check = tide_cuda_stream_check,
-                                            .load = tide_cuda_module,
-                                            .unload = tide_cuda_module_drop,
-                                            .kernel = tide_cuda_kernel,
-                                            .launch = tide_cuda_launch,
                                             .close = cuda_close_device};
 
 /* ---- what the driver knows of it ---------------------------------------------------------- */

@@ -146,7 +146,10 @@ uint64_t tide_cuda_stream_check(tide_device *device, void *stream);
 /* All kept events. Not `reachable`: the driver may not be called. */
 void tide_cuda_marks_end(tide_device *device, bool reachable);
 
-/* runtime/device/cuda/code.c */
+/* runtime/device/cuda/code.c
+ * A module from a cubin; one of its kernels by name, valid until the module is dropped. Both: NULL with a
+ * message. launch: `groups` × `group` threads, neither 0; `arguments` point to the values of the kernel's
+ * parameters. */
 void *tide_cuda_module(tide_device *device, const void *code);
 void tide_cuda_module_drop(tide_device *device, void *module);
 void *tide_cuda_kernel(tide_device *device, void *module, const char *name);

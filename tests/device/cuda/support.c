@@ -167,16 +167,16 @@ tide_device_information info_of(const tide_device *device)
 
 tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
 {
-    void *module = device->methods->load(device, "fake");
+    void *module = tide_cuda_module(device, "fake");
     if (module == NULL)
         return tide_error_status();
-    void *kernel = device->methods->kernel(device, module, "bump");
+    void *kernel = tide_cuda_kernel(device, module, "bump");
     tide_status status = kernel != NULL ? TIDE_OK : tide_error_status();
     unsigned by = 5;
     void *arguments[] = {&data, &by};
     if (status == TIDE_OK)
-        status = device->methods->launch(device, stream, kernel, 4, 32, arguments);
-    device->methods->unload(device, module);
+        status = tide_cuda_launch(device, stream, kernel, 4, 32, arguments);
+    tide_cuda_module_drop(device, module);
     return status;
 }
 

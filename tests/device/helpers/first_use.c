@@ -15,6 +15,7 @@
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"
+#include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "tests/device/cuda/support.h"
 
@@ -193,29 +194,28 @@ TEST(what_is_not_ordered_is_found_and_a_fault_loses_the_device)
 {
     char got[4], cubin[64] = "\177ELF\2\1\1\x33\7";
     bench b = start();
-    const tide_device_methods *device = b.device->methods;
     cubin[18] = (char)190; /* the machine: CUDA */
-    assert_null(device->load(b.device, cubin));
+    assert_null(tide_cuda_module(b.device, cubin));
     assert_non_null(strstr(tide_error_message(), "cuModuleLoadDataEx"));
     void *module = tide_modules_compile(b.device, text);
     if (module == NULL)
         fail_msg("%s", tide_error_message());
     void *other = fake_stream_create(0), *data = tide_acquire(b.pool, uint32_t, 32);
-    void *add = device->kernel(b.device, module, "add");
+    void *add = tide_cuda_kernel(b.device, module, "add");
     uint32_t by = 1;
     void *arguments[] = {&data, &by};
-    assert_null(device->kernel(b.device, module, "subtract"));
+    assert_null(tide_cuda_kernel(b.device, module, "subtract"));
     fake_order(b.stream, other);
-    expect_ok(device->launch(b.device, other, add, 1, 32, arguments));
+    expect_ok(tide_cuda_launch(b.device, other, add, 1, 32, arguments));
     fake_synchronise(other);
     assert_null(fake_hazard());
-    expect_ok(device->launch(b.device, b.stream, add, 1, 32, arguments));
-    expect_ok(device->launch(b.device, other, add, 1, 32, arguments));
+    expect_ok(tide_cuda_launch(b.device, b.stream, add, 1, 32, arguments));
+    expect_ok(tide_cuda_launch(b.device, other, add, 1, 32, arguments));
     fake_synchronise(other);
     fake_synchronise(b.stream);
     assert_non_null(strstr(fake_hazard(), "add on the device is not ordered with add"));
-    expect_ok(device->launch(b.device, b.stream, device->kernel(b.device, module, "stray"), 1, 1,
-                             arguments));
+    expect_ok(tide_cuda_launch(b.device, b.stream, tide_cuda_kernel(b.device, module, "stray"), 1,
+                               1, arguments));
     fake_synchronise(b.stream);
     assert_non_null(strstr(fake_violation(), "stray: group 0, thread 0 reads 4 bytes at"));
     expect_status(tide_download(b.pool, got, data, 4), TIDE_ERROR_DEVICE);

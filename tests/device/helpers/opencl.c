@@ -357,10 +357,10 @@ static void launch_takers(void *module, void *bump, uint64_t *out, uint32_t most
                    (bed_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}}, 4);
         return;
     }
-    void *kernel = gpu->methods->kernel(gpu, module, "take");
+    void *kernel = tide_cuda_kernel(gpu, module, "take");
     assert_non_null(kernel);
-    expect_ok(gpu->methods->launch(gpu, NULL, kernel, TAKERS / 64, 64,
-                                   (void *[]){&bump, &out, &takers, &most}));
+    expect_ok(tide_cuda_launch(gpu, NULL, kernel, TAKERS / 64, 64,
+                               (void *[]){&bump, &out, &takers, &most}));
 }
 
 static tide_status try_takers(tide_pool *pool, void *module, size_t bytes, uint32_t most,
@@ -395,7 +395,7 @@ TEST(kernels_allocate)
     assert_true(scope.refused >= TAKERS - IDLE - 4);
     assert_int_equal(tide_pool_depth(pool), 0);
     if (on_gpu())
-        gpu->methods->unload(gpu, module);
+        tide_cuda_module_drop(gpu, module);
     else
         assert_int_equal(bed_cl.clReleaseProgram(module), 0);
     expect_ok(tide_pool_destroy(pool));
