@@ -17,11 +17,12 @@
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
 typedef struct unit {
-    void *module; /* NULL: it cannot be had */
+    void *module;
     void *kernels[TIDE_FRAME_KINDS];
 } unit;
 
-static unit modules_claimed; /* stands for the unit that a thread is building */
+static unit
+    modules_claimed; /* stands for the unit that a thread is building, or that cannot be had */
 
 /* The text of kernels.h. */
 __asm__(".pushsection .rodata\n"
@@ -32,7 +33,7 @@ __asm__(".pushsection .rodata\n"
         ".byte 0\n"
         ".popsection\n");
 
-/* NULL: nothing is built yet. */
+/* NULL: there is none. */
 static unit *modules_unit_of(const tide_device *device)
 {
     unit *u = __atomic_load_n(&device->kernels, __ATOMIC_ACQUIRE);
@@ -76,8 +77,6 @@ static bool modules_load(tide_device *device, unit *u)
     }
     if (!good && u->module != NULL)
         tide_cuda_module_drop(device, u->module);
-    if (!good)
-        u->module = NULL;
     return good;
 }
 
@@ -89,37 +88,36 @@ static void modules_say_once(const tide_device *device)
                          tide_error_message());
 }
 
-/* NULL: memory is short; or the device is lost, in a child of fork or at exit, too: it refuses the
- * frame anyway, which is no fault of the kernels. The thread's last failure stays what it was. */
+/* NULL: it cannot be had. A device that is lost, in a child of fork or at exit, too, refuses the frame
+ * anyway, which is no fault of the kernels. The thread's last failure stays what it was. */
 static unit *modules_build(tide_device *device)
 {
     tide_failure before;
-    unit *u = tide_os_resize(NULL, sizeof *u);
-    if (u == NULL)
-        return NULL;
-    *u = (unit){.module = NULL};
     tide_failure_keep(&before);
-    bool good = modules_load(device, u);
-    bool refuses = tide_device_lost(device) || tide_device_exiting(device);
-    if (!good && !refuses)
+    unit *u = tide_os_resize(NULL, sizeof *u);
+    bool good = u != NULL && modules_load(device, u);
+    if (u != NULL && !good && !tide_device_lost(device) && !tide_device_exiting(device))
         modules_say_once(device);
     tide_failure_restore(&before);
-    if (good || !refuses)
+    if (good)
         return u;
     tide_os_free(u);
     return NULL;
 }
 
-/* The device's unit, built now if nobody has begun to. NULL: there is none so far. */
+/* The device's unit, built now if nobody has begun to. NULL: there is none so far, or it cannot be had. */
 static unit *modules_ready_unit(tide_device *device)
 {
     void *none = NULL;
-    if (__atomic_load_n(&device->kernels, __ATOMIC_RELAXED) == NULL && !tide_device_lost(device) &&
-        !tide_device_exiting(device) &&
-        __atomic_compare_exchange_n(&device->kernels, &none, &modules_claimed, false,
-                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        __atomic_store_n(&device->kernels, modules_build(device), __ATOMIC_RELEASE);
-    return modules_unit_of(device);
+    if (__atomic_load_n(&device->kernels, __ATOMIC_RELAXED) != NULL || tide_device_lost(device) ||
+        tide_device_exiting(device) ||
+        !__atomic_compare_exchange_n(&device->kernels, &none, &modules_claimed, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return modules_unit_of(device);
+    unit *u = modules_build(device);
+    if (u != NULL)
+        __atomic_store_n(&device->kernels, u, __ATOMIC_RELEASE);
+    return u;
 }
 
 /* ---- using ---------------------------------------------------------------------------------- */
@@ -144,7 +142,7 @@ static tide_frame_result modules_help(const tide_frame_work *work)
         work->device->dl.device_type != TIDE_DL_CUDA || !tide_table_possible(work))
         return TIDE_FRAME_ABSENT;
     const unit *u = modules_ready_unit(work->device);
-    if (u == NULL || u->module == NULL)
+    if (u == NULL)
         return TIDE_FRAME_ABSENT;
     tide_assert(work->kind < TIDE_FRAME_KINDS && u->kernels[work->kind] != NULL);
     return modules_launch(u->kernels[work->kind], work) == TIDE_OK ? TIDE_FRAME_QUEUED
@@ -154,11 +152,9 @@ static tide_frame_result modules_help(const tide_frame_work *work)
 void tide_modules_close(tide_device *device)
 {
     unit *u = modules_unit_of(device);
-    tide_assert(__atomic_load_n(&device->kernels, __ATOMIC_RELAXED) != &modules_claimed);
     if (u == NULL)
         return;
-    if (u->module != NULL)
-        tide_cuda_module_drop(device, u->module);
+    tide_cuda_module_drop(device, u->module);
     __atomic_store_n(&device->kernels, NULL, __ATOMIC_RELEASE);
     tide_os_free(u);
 }
