@@ -79,6 +79,10 @@ TIDE_API void tide_torch_pool_release(int device, tide_torch_pool pool);
  * tide_buffers_trim and tide_device_memory_trim, on each device that they have used. */
 TIDE_API void tide_torch_empty_cache(void);
 
+/* torch.cuda.set_per_process_memory_fraction: the limit of tide_device_memory_set, as a part of the
+ * device's memory, which all pools and buffers on it share. The program's function stays. */
+TIDE_API void tide_torch_memory_fraction(double fraction, int device);
+
 /* Tensor.record_stream: the memory is used on that stream, too. Where it is freed, its own stream comes
  * after what is queued there by then. Nothing for memory that is not ours, or a graph's. */
 TIDE_API void tide_torch_record_stream(void *data, void *stream);

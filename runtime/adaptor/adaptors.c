@@ -152,6 +152,15 @@ void tide_torch_empty_cache(void)
     }
 }
 
+void tide_torch_memory_fraction(double fraction, int device)
+{
+    tide_adaptor *of = tide_adaptor_ready(device, "tide_torch_memory_fraction");
+    if (of == NULL)
+        return;
+    const size_t limit = fraction > 0 ? (size_t)(fraction * (double)of->device->bytes) : 0;
+    __atomic_store_n(&of->device->limit, limit + (limit == 0), __ATOMIC_RELAXED); /* 0 is none */
+}
+
 void *tide_cupy_malloc(void *stream, size_t size, int device)
 {
     return adaptor_malloc(size, device, stream, "tide_cupy_malloc");

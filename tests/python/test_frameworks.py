@@ -238,7 +238,7 @@ def test_the_allocator_connects_what_pytorch_tells(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=types.SimpleNamespace(memory=memory)))
     assert isinstance(tidepool.torch.allocator(), Allocator)
     assert set(told) == {"set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool",
-                         "set_reset_fn", "set_record_stream_fn"} and all(told.values())
+                         "set_reset_fn", "set_record_stream_fn", "set_memory_fraction_fn"} and all(told.values())
 
 
 @with_torch
@@ -249,6 +249,14 @@ def test_pytorch_takes_the_allocator():
         assert isinstance(allocator, torch.cuda.memory.CUDAPluggableAllocator)
         torch.cuda.memory.change_current_allocator(allocator)
         assert torch.ones(3).sum() == 3
+        torch._C._cuda_setMemoryFraction(0.5, 64)  # there are 0 to 63: so it is heard of
+        assert "device 64" in tidepool._core.error_last()
+        try:
+            torch._C._cuda_getCheckpointState(0, (0, 1))
+        except RuntimeError as error:
+            assert "does not yet support" in str(error)  # else the page's advice to do without trees of graphs is out of date
+        else:
+            raise AssertionError
     """)
 
 

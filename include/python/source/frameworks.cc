@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include <tidepool/adaptors.h>
+#include <tidepool/device_memory.h>
 
 namespace core
 {
@@ -89,6 +90,9 @@ static nb::dict torch_stats(int device)
     out["graph_pools"] = now.pools;
     out["hits"] = now.hits;
     out["misses"] = now.misses;
+    tide_device_memory memory;
+    check(tide_device_memory_stats(gpu_of("cuda:" + std::to_string(device)).device, &memory));
+    out["bytes_peak"] = memory.bytes_peak;
     return out;
 }
 

@@ -28,7 +28,8 @@ def allocator() -> Any:
     pool's (`torch.cuda.graph(g, pool=...)`), serves again within the capture and in others of that pool,
     and stays the pool's when PyTorch has dropped it, until the device has no other memory, or until
     `torch.cuda.empty_cache()`, which also gives back what is cached beside graphs. Either waits for the device
-    then, but not while a graph is captured. `Tensor.record_stream` is heard of. A device that is full is a
+    then, but not while a graph is captured. `Tensor.record_stream` is heard of, and
+    `torch.cuda.set_per_process_memory_fraction` limits all that Tidepool holds of the device. A device that is full is a
     RuntimeError with the library's message. For figures ask `stats`, not `torch.cuda.memory_stats`.
     ModuleNotFoundError without PyTorch, AttributeError with one before 2.3. It can be made without a GPU, only not
     used.
@@ -41,6 +42,7 @@ def allocator() -> Any:
                        ("set_end_allocate_to_pool_fn", "tide_python_torch_end"),
                        ("set_release_pool", "tide_python_torch_release"),
                        ("set_reset_fn", "tide_torch_empty_cache"),
+                       ("set_memory_fraction_fn", "tide_torch_memory_fraction"),
                        ("set_record_stream_fn", "tide_torch_record_stream")):
         getattr(made.allocator(), tell)(ctypes.cast(getattr(module, name), ctypes.c_void_p).value)
     _core.torch_told()
@@ -52,6 +54,8 @@ def stats(device: int = 0) -> dict[str, int]:
 
     `live` allocations with `bytes_live`, rounded up; `bytes_cached` for the next; of both `bytes_graphs` in
     `graph_pools` of captured graphs, dropped ones too; allocations that were cached, `hits`, and that were not, `misses`.
+    `bytes_peak` is the most that all pools and buffers have ever held of the device at once, in use and cached, as
+    `torch.cuda.max_memory_reserved` tells of PyTorch's own allocator; what was in use at most is not counted.
     """
     return _core.torch_stats(device)
 
