@@ -141,6 +141,11 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * are used again, which the program must not let happen. */
 typedef struct tide_capture tide_capture;
 
+/* Is a graph captured on the stream? One question to the driver; the legacy stream counts as captured
+ * while any blocking stream is. Any thread. False for the host, and with a message for a device that is
+ * not open. */
+TIDE_API bool tide_stream_captured(tide_device *device, void *stream);
+
 /* From now on, until tide_capture_end, the pool notes which memory it hands out and gives none
  * away: to trim, compact or empty it is TIDE_ERROR_STATE. After an error no capture has begun:
  * TIDE_ERROR_STATE: one has already; TIDE_ERROR_ARGUMENT: a pool of the host; TIDE_ERROR_MEMORY;

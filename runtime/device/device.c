@@ -418,3 +418,8 @@ void *tide_device_stream(const tide_device *device)
 {
     return device_is_open(device, "tide_device_stream") ? device->stream : NULL;
 }
+
+bool tide_stream_captured(tide_device *device, void *stream)
+{
+    return device_is_open(device, "tide_stream_captured") && tide_device_capturing(device, stream);
+}

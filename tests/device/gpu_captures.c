@@ -318,6 +318,8 @@ static bool make(scene *s, bool called)
     CALL("tide_torch_blocks", NOTHING,
          tide_torch_blocks(0, &(tide_torch_block){0}, 1, &(size_t){0}))
     CALL("tide_torch_empty_cache", NOTHING, (tide_torch_empty_cache(), TIDE_OK))
+    CALL("tide_torch_memory_fraction", NOTHING, (tide_torch_memory_fraction(1, 0), TIDE_OK))
+    CALL("tide_stream_captured", NOTHING, (tide_stream_captured(s->device, s->stream), TIDE_OK))
     CALL("tide_torch_pool_begin, _end, _release", NOTHING, torch_pool(s, true))
     CALL("tide_torch_pool_release", (void)torch_pool(s, false),
          (tide_torch_pool_release(0, (tide_torch_pool){1, 2}), TIDE_OK))

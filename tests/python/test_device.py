@@ -10,7 +10,9 @@ import subprocess
 import sys
 import threading
 import types
+import unittest.mock
 
+import numpy
 import pytest
 
 import tidepool
@@ -121,6 +123,8 @@ def test_an_array_is_a_tensor_of_the_gpu(order):
     with pool.scope() as s:
         a = s.zeros((2, 3), "f4")
         assert a.shape == (2, 3) and a.dtype == "f4" and a.__dlpack_device__() == (CUDA, 0)
+        assert (a.ndim, a.size, a.nbytes) == (2, 6, 24)
+        assert repr(a) == "<tidepool.DeviceArray (2, 3) float32 on cuda:0>"
         taken = Consumer(a, LEGACY)
         tensor = taken.managed.tensor
         assert (taken.managed.major, taken.managed.flags) == (1, 0)
@@ -149,9 +153,10 @@ def test_a_capsule_that_nobody_takes_lets_go(order):
 
 
 def test_frames_call_no_driver_when_they_are_warm(order, stream):
-    """The same memory each time, whether its own stream takes it or another one that was declared."""
+    """The same memory each time. But for one question an array that is handed out: is the stream captured?"""
     pool = tidepool.Pool(device="cuda:0", stream=stream)
     seen = set()
+    fake.fake_use_device(0)  # as consumers do
     for i in range(20):
         if i == 2:
             fake.fake_count_anew()
@@ -159,7 +164,9 @@ def test_frames_call_no_driver_when_they_are_warm(order, stream):
             x, y = Consumer(a, stream), Consumer(b, stream)
             seen.add((x.data, y.data))
             del a, b, x, y
-    assert calls() == 0 and len(seen) == 1 and pool.stats()["pinned"] == 0
+    fake.fake_use_device(-1)
+    assert calls() == calls("cuStreamIsCapturing") == 2 * 18
+    assert len(seen) == 1 and pool.stats()["pinned"] == 0
 
 
 # ---- streams ----
@@ -278,25 +285,63 @@ def test_a_pair_of_cupys_runs_no_python_of_ours(monkeypatch, stream, own_stream)
     assert calls() == calls("cuStreamIsCapturing") == asked
 
 
+# ---- PyTorch's allocator ----
+
+
+def in_library(name, result=None):
+    function = ctypes.CDLL(str(pathlib.Path(tidepool.__file__).with_name("libtidepool.so.0")))[name]
+    function.restype = result
+    return function
+
+
+def test_a_pair_of_pytorchs_asks_the_driver_nothing(monkeypatch):
+    """For the library knows that PyTorch tells of its captures once there is an allocator: this one is made up."""
+    monkeypatch.setitem(sys.modules, "torch", unittest.mock.MagicMock())
+    tidepool.torch.allocator()
+    allocate, free = in_library("tide_torch_malloc", ctypes.c_void_p), in_library("tide_torch_free")
+    on = ctypes.c_ssize_t(4096), 0, ctypes.c_void_p(fake.fake_stream_create(0))  # for good, for memory of it is cached
+    fake.fake_use_device(0)  # as PyTorch does
+    free(ctypes.c_void_p(allocate(*on)), *on)
+    fake.fake_count_anew()
+    free(ctypes.c_void_p(allocate(*on)), *on)
+    fake.fake_use_device(-1)
+    assert calls() == 0
+
+
+def test_a_fraction_is_the_limit_of_all_that_is_held():
+    """As torch.cuda.set_per_process_memory_fraction has it. What was held at most is told."""
+    limit = in_library("tide_torch_memory_fraction")
+    with tidepool.Pool(device="cuda:0") as pool, pool.scope() as s:
+        limit(ctypes.c_double(1e-9), 0)
+        with pytest.raises(MemoryError, match="limit"):
+            s.empty(64 << 20, "u1")
+        limit(ctypes.c_double(1), 0)
+        s.empty(64 << 20, "u1")
+    now = tidepool.torch.stats()
+    assert now["bytes_peak"] >= 64 << 20 > now["bytes_live"] + now["bytes_cached"]
+
+
 # ---- PyTorch's memory viewer ----
 
 
 def test_a_snapshot_has_what_is_live_and_cached(tmp_path):
     """In the form that the viewer reads: blocks that fill their segments, and a trace that ends with them."""
-    library = ctypes.CDLL(str(pathlib.Path(tidepool.__file__).with_name("libtidepool.so.0")))
-    library.tide_torch_malloc.restype = ctypes.c_void_p
-    live, cached = (library.tide_torch_malloc(ctypes.c_ssize_t(size), 0, None) for size in (1 << 20, 3 << 20))
-    library.tide_torch_free(ctypes.c_void_p(cached), ctypes.c_ssize_t(3 << 20), 0, None)
+    allocate, free = in_library("tide_torch_malloc", ctypes.c_void_p), in_library("tide_torch_free")
+    live, cached = (allocate(ctypes.c_ssize_t(size), 0, None) for size in (1 << 20, 3 << 20))
+    free(ctypes.c_void_p(cached), ctypes.c_ssize_t(3 << 20), 0, None)
     tidepool.torch.snapshot(tmp_path / "snapshot.pickle")
-    library.tide_torch_free(ctypes.c_void_p(live), ctypes.c_ssize_t(1 << 20), 0, None)
+    free(ctypes.c_void_p(live), ctypes.c_ssize_t(1 << 20), 0, None)
     with open(tmp_path / "snapshot.pickle", "rb") as file:
         shot = pickle.load(file)
     found = {segment["address"]: segment for segment in shot["segments"]}
-    assert found[live]["total_size"] == 1 << 20 and found[live]["allocated_size"] == 1 << 20
-    assert found[cached]["total_size"] == 3 << 20 and found[cached]["allocated_size"] == 0
+    for address, size, used, state in ((live, 1 << 20, 1 << 20, "active_allocated"), (cached, 3 << 20, 0, "inactive")):
+        segment = found[address]
+        assert segment["total_size"] == size
+        assert segment["allocated_size"] == segment["active_size"] == segment["requested_size"] == used
+        assert segment["blocks"] == [{"address": address, "size": size, "requested_size": used, "state": state, "frames": []}]
     for segment in shot["segments"]:
         assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
-        assert segment["segment_pool_id"] == (0, 0)
+        assert (segment["device"], segment["stream"], segment["segment_pool_id"]) == (0, 0, (0, 0))
     actions = [(event["action"], event["addr"]) for event in shot["device_traces"][0]]
     assert ("alloc", live) in actions and ("alloc", cached) not in actions and ("segment_alloc", cached) in actions
     stats = tidepool.torch.stats()
@@ -376,18 +421,25 @@ def test_a_stream_that_is_gone_is_told_with_checks(stream):
         s.empty(100000)
 
 
-def test_a_captured_stream_gets_no_array_of_a_pool_beside_the_capture(order, stream):
-    captured, graph = fake.fake_stream_create(0), ctypes.c_void_p()
-    pool = tidepool.Pool(device="cuda:0", stream=stream)
-    fake.fake_capture_begin(ctypes.c_void_p(captured))
+@pytest.mark.parametrize("own", [False, True])
+def test_a_captured_stream_gets_no_array(order, stream, own):
+    """Neither of a pool beside the capture nor of its own: the graph would write to what is a later scope's."""
+    graph, pool = ctypes.c_void_p(), tidepool.Pool(device="cuda:0", stream=stream)
+    captured = stream if own else fake.fake_stream_create(0)
     with pool.scope() as s:
         a = s.empty(1000)
-        with pytest.raises(RuntimeError, match="a graph is captured on stream"):
+        fake.fake_capture_begin(ctypes.c_void_p(captured))
+        with pytest.raises(RuntimeError, match="a graph is captured on"):
             a.__dlpack__(stream=captured)
+        if own:
+            with pytest.raises(RuntimeError, match="let PyTorch or CuPy make"):
+                a.__cuda_array_interface__
+        assert fake.fake_capture_end(ctypes.c_void_p(captured), ctypes.byref(graph)) == 0
+        assert Consumer(a, captured).data == a.__cuda_array_interface__["data"][0]
         del a
-    assert fake.fake_capture_end(ctypes.c_void_p(captured), ctypes.byref(graph)) == 0
     fake.fake_graph_destroy(graph)
-    fake.fake_stream_destroy(ctypes.c_void_p(captured))
+    if not own:
+        fake.fake_stream_destroy(ctypes.c_void_p(captured))
 
 
 def test_arguments_of_consumers_are_checked(order, stream):
@@ -415,9 +467,19 @@ def test_values_are_not_written_here(order):
             with pytest.raises(TypeError, match="empty, zeros"):
                 make()
         for dtype in ("O", "S3", ">f4", "g", "M8[s]"):
-            with pytest.raises(TypeError, match="dtype"):
+            with pytest.raises(TypeError, match="dtype" if dtype == "O" else "bfloat16 is 'u2'"):
                 s.empty(3, dtype)
         assert s.zeros_like([[1, 2]]).shape == (1, 2)
+
+
+def test_numpy_takes_the_form_of_an_array_and_not_its_memory(order):
+    with tidepool.Pool(device="cuda:0").scope() as s, tidepool.Pool().scope() as host:
+        a = s.empty((2, 3), "f4", order="F")
+        assert Consumer(s.empty_like(a)).strides == (1, 2) and s.zeros_like(a, "i8").dtype == "i8"
+        assert host.ones_like(a).flags.f_contiguous and s.empty_like(s.empty(())).shape == ()
+        for read in (numpy.asarray, numpy.negative, host.copy):
+            with pytest.raises(TypeError, match=r"torch.from_dlpack\(array\).cpu"):
+                read(a)
 
 
 @pytest.mark.parametrize("keywords, error, words", [

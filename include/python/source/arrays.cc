@@ -253,7 +253,7 @@ static PyArrayObject *make_like(PyObject *self, PyObject *args, PyObject *keywor
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", const_cast<char **>(names), &prototype,
                                      &dtype))
         return nullptr;
-    PyArrayObject *like = reinterpret_cast<PyArrayObject *>(PyArray_FROM_O(prototype));
+    PyArrayObject *like = reinterpret_cast<PyArrayObject *>(array_with_form(prototype));
     if (like == nullptr)
         return nullptr;
     Wanted wanted;

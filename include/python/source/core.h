@@ -174,6 +174,10 @@ struct DeviceShape {
 /* An array of a GPU; NULL with an exception. */
 PyObject *device_array_make(Scope *scope, const DeviceShape &of, size_t items);
 
+/* The object as an array of NumPy's. Of one that is a GPU's only the form may be looked at. NULL with an
+ * exception. */
+PyObject *array_with_form(PyObject *object);
+
 /* The device of the name, as cuda:0. */
 Gpu gpu_of(const std::string &name);
 

@@ -153,7 +153,9 @@ static bool dl_type_of(PyArray_Descr *descr, tide_dl_type *type)
             *type = {one.code, uint8_t(bits), 1};
             return true;
         }
-    PyErr_Format(PyExc_TypeError, "dtype %R is none that DLPack has, which a device's arrays want",
+    PyErr_Format(PyExc_TypeError,
+                 "dtype %R is none that DLPack has, which a device's arrays want; bfloat16 is 'u2' "
+                 "here, and torch.from_dlpack(array).view(torch.bfloat16) there",
                  reinterpret_cast<PyObject *>(descr));
     return false;
 }
@@ -216,6 +218,17 @@ static DeviceArray &array_of(nb::handle self)
     return *nb::inst_ptr<DeviceArray>(self);
 }
 
+/* What is captured keeps the address for good, and there is no tide_capture_begin here. */
+static void want_no_capture(const DeviceArray &array)
+{
+    const Pool &pool = *array.pool;
+    if (pool.stream != nullptr && tide_stream_captured(pool.gpu.device, pool.stream))
+        raise(PyExc_RuntimeError,
+              "a graph is captured on the stream of pool '%s', and would keep the array's address, "
+              "which goes to later arrays: let PyTorch or CuPy make what a graph uses",
+              pool.name.c_str());
+}
+
 /* None: the legacy default stream. -1: the consumer sees to the order. */
 static void order_consumer(DeviceArray &array, nb::handle stream)
 {
@@ -246,6 +259,7 @@ static nb::object array_offer(PyObject *self, const OfferAsked &asked_for)
     DeviceArray &array = array_of(self);
     bool old = asked_for.old();
     want_device(array, asked_for.dl_device, asked_for.copy);
+    want_no_capture(array);
     order_consumer(array, asked_for.stream);
     nb::object capsule = offer_make(self, array.tensor, old, array_let_go);
     Py_INCREF(self);
@@ -273,9 +287,48 @@ static nb::object tuple_of(const std::vector<int64_t> &numbers)
     return nb::tuple(list);
 }
 
+static npy_intp size_of_array(const DeviceArray &array)
+{
+    return PyArray_MultiplyList(array.shape.data(), array.tensor.ndim);
+}
+
+PyObject *array_with_form(PyObject *object)
+{
+    if (Py_TYPE(object) != reinterpret_cast<PyTypeObject *>(array_type.ptr()))
+        return PyArray_FROM_O(object);
+    return guarded([=] {
+        const DeviceArray &array = array_of(object);
+        bool column_major = !array.strides.empty() && array.strides[0] == 1;
+        return nb::steal(PyArray_NewFromDescr(
+            &PyArray_Type, reinterpret_cast<PyArray_Descr *>(Py_NewRef(array.dtype)),
+            array.tensor.ndim, array.shape.data(), nullptr, array.tensor.data,
+            column_major ? NPY_ARRAY_F_CONTIGUOUS : 0, nullptr));
+    });
+}
+
+static PyObject *array_repr(PyObject *self)
+{
+    return guarded([=] {
+        const DeviceArray &array = array_of(self);
+        return nb::steal(PyUnicode_FromFormat("<tidepool.DeviceArray %S %S on cuda:%d>",
+                                              tuple_of(array.shape).ptr(), array.dtype,
+                                              int(array.tensor.device.device_id)));
+    });
+}
+
+static PyObject *array_refuse(PyObject *, PyObject *, PyObject *)
+{
+    PyErr_SetString(
+        PyExc_TypeError,
+        "the array is memory of a GPU, which NumPy cannot read: "
+        "torch.from_dlpack(array).cpu().numpy() or cupy.from_dlpack(array).get() copies it");
+    return nullptr;
+}
+
 /* Version 3 of Numba's protocol. Who takes the address so has the order of streams to see to. */
 static nb::dict array_interface(const DeviceArray &array)
 {
+    want_no_capture(array);
     int64_t item = array.tensor.dtype.bits / 8;
     std::vector<int64_t> steps = array.strides;
     for (int64_t &step : steps)
@@ -299,8 +352,12 @@ void bind_device(nb::module_ &m)
          "A capsule with its memory, by DLPack, for work on that stream of the consumer's."},
         {"__dlpack_device__", array_dlpack_device, METH_NOARGS,
          "__dlpack_device__($self)\n--\n\nIts GPU, by DLPack."},
+        {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(array_refuse)),
+         METH_VARARGS | METH_KEYWORDS,
+         "__array__($self, dtype=None, copy=None)\n--\n\nTypeError: it is not for NumPy to read."},
         {}};
-    static PyType_Slot slots[] = {{Py_tp_methods, methods}, {0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_methods, methods}, {Py_tp_repr, reinterpret_cast<void *>(array_repr)}, {0, nullptr}};
     nb::class_<DeviceArray> type(m, "DeviceArray", nb::type_slots(slots),
                                  "An array of a pool on a GPU: `torch.from_dlpack(array)`, "
                                  "`cupy.from_dlpack(array)`.");
@@ -309,6 +366,15 @@ void bind_device(nb::module_ &m)
         .def_prop_ro(
             "dtype", [](const DeviceArray &array) { return nb::borrow(array.dtype); },
             "NumPy's type of its elements.")
+        .def_prop_ro(
+            "ndim", [](const DeviceArray &array) { return array.tensor.ndim; }, "How many extents.")
+        .def_prop_ro("size", &size_of_array, "How many elements.")
+        .def_prop_ro(
+            "nbytes",
+            [](const DeviceArray &array) {
+                return size_of_array(array) * array.tensor.dtype.bits / 8;
+            },
+            "Their bytes.")
         .def_prop_ro("__cuda_array_interface__", &array_interface,
                      "Its address and the pool's stream, version 3.");
     array_type = type.release(); /* it lives as long as the process */

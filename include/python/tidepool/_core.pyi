@@ -2,7 +2,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self, SupportsIndex, final
+from typing import Any, NoReturn, Self, SupportsIndex, final
 
 import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -68,10 +68,17 @@ class DeviceArray:
     @property
     def dtype(self) -> numpy.dtype[Any]: ...
     @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn: ...
 
 class Buffer:
     @property
