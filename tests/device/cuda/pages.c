@@ -215,36 +215,6 @@ TEST(units_are_mapped_and_unmapped_several_at_once)
     bench_end(&b);
 }
 
-static void *take_new(void *of)
-{
-    const bench *b = of;
-    return take(b, 4 * LEAST);
-}
-
-/* And a trim that has nothing to give back is over. */
-TEST(what_is_mapped_is_had_while_another_thread_maps)
-{
-    bench b = start(12);
-    uint8_t *x = take(&b, LEAST), *behind = take(&b, LEAST);
-    void *got = NULL;
-    pthread_t thread;
-    give(&b, x);
-    fake_synchronise_all();
-    fake_hold_up("cuMemCreate");
-    assert_int_equal(pthread_create(&thread, NULL, take_new, &b), 0);
-    while (fake_held_up() == 0)
-        sched_yield();
-    uint8_t *y = take(&b, LEAST);
-    expect_ok(tide_device_memory_trim(b.device, 0));
-    fake_hold_up(NULL);
-    pthread_join(thread, &got);
-    assert_true(y == x && got != NULL && got != y);
-    give(&b, y);
-    give(&b, got);
-    give(&b, behind);
-    bench_end(&b);
-}
-
 /* Another thread. */
 typedef struct other {
     const bench *b;
@@ -291,6 +261,35 @@ static void other_begin(other *o, void *(*run)(void *))
     assert_int_equal(pthread_create(&o->thread, NULL, run, o), 0);
 }
 
+/* Until it is in that call, which does not return. */
+static void other_begin_held(other *o, void *(*run)(void *), const char *call)
+{
+    fake_hold_up(call);
+    other_begin(o, run);
+    while (fake_held_up() == 0)
+        sched_yield();
+}
+
+/* And a trim that has nothing to give back is over. */
+TEST(what_is_mapped_is_had_while_another_thread_maps)
+{
+    bench b = start(12);
+    other maps = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = 4 * LEAST};
+    uint8_t *x = take(&b, LEAST), *behind = take(&b, LEAST);
+    give(&b, x);
+    fake_synchronise_all();
+    other_begin_held(&maps, other_takes, "cuMemCreate");
+    uint8_t *y = take(&b, LEAST);
+    expect_ok(tide_device_memory_trim(b.device, 0));
+    fake_hold_up(NULL);
+    pthread_join(maps.thread, NULL);
+    assert_true(y == x && maps.got != NULL && maps.got != y);
+    give(&b, y);
+    give(&b, maps.got);
+    give(&b, behind);
+    bench_end(&b);
+}
+
 /* It waits for that thread: of what the device has nothing is had meanwhile. */
 TEST(nobody_is_refused_what_another_thread_gives_back)
 {
@@ -302,10 +301,7 @@ TEST(nobody_is_refused_what_another_thread_gives_back)
         fake_limit(4 * LEAST);
         give(&b, take(&b, 4 * LEAST));
         fake_synchronise_all();
-        fake_hold_up("cuMemUnmap");
-        other_begin(&trims, other_trims);
-        while (fake_held_up() == 0)
-            sched_yield();
+        other_begin_held(&trims, other_trims, "cuMemUnmap");
         other_begin(&takes, other_takes);
         while (!other_is_done(&takes) && !other_sleeps(&takes) && fake_held_up() == 1)
             sched_yield();
@@ -327,10 +323,7 @@ TEST(nobody_is_refused_what_another_thread_has_in_vain)
     other has = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = 4 * LEAST};
     other takes = {.b = &b, .memory = TIDE_MEMORY_DEVICE, .bytes = LEAST};
     fake_limit(LEAST);
-    fake_hold_up("cuMemMap");
-    other_begin(&has, other_takes);
-    while (fake_held_up() == 0)
-        sched_yield();
+    other_begin_held(&has, other_takes, "cuMemMap");
     other_begin(&takes, other_takes);
     while (!other_is_done(&takes) && !other_sleeps(&takes))
         sched_yield();
