@@ -48,11 +48,6 @@ size_t tide_limit_beyond_group(size_t bytes)
     return held + bytes > high ? held + bytes - high : 0;
 }
 
-static bool limit_asks_keepers(size_t bytes)
-{
-    return tide_limit_beyond_group(bytes) != 0 || tide_group_look_is_due();
-}
-
 /* What nobody uses goes back: all of it where threads wait for memory. */
 static void limit_ask_keepers(size_t bytes)
 {
@@ -74,7 +69,8 @@ static bool limit_asks_program(size_t bytes)
 
 bool tide_limit_asks(size_t bytes)
 {
-    return !limit_asking && (limit_asks_program(bytes) || limit_asks_keepers(bytes));
+    return !limit_asking && (limit_asks_program(bytes) || tide_limit_beyond_group(bytes) != 0 ||
+                             tide_group_look_is_due());
 }
 
 /* True: there is more to give. */

@@ -29,13 +29,9 @@ static tide_status between_check_devices(const tide_device *device, const tide_d
 }
 
 /* The source's stream goes on behind the copy. Where no event says so the host waits, for the copy
- * is queued: with an error alone the source could be given up while it is read. */
-static tide_status between_part(tide_device *device, void *stream, void *before)
-{
-    return tide_device_drain_failed(device, stream, device->methods->order(device, stream, before));
-}
-
-/* On one device it is a copy with an order before and after; memory given to a pool is a device of
+ * is queued: with an error alone the source could be given up while it is read.
+ *
+ * On one device it is a copy with an order before and after; memory given to a pool is a device of
  * its own, but the host's as well. */
 static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool *source,
                                 const void *from, size_t bytes)
@@ -46,7 +42,7 @@ static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool
         return device->methods->copy_between(device, stream, to, other, before, from, bytes);
     TIDE_FORWARD(device->methods->order(device, before, stream));
     TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes, TIDE_COPY_WITHIN));
-    return between_part(device, stream, before);
+    return tide_device_drain_failed(device, stream, device->methods->order(device, stream, before));
 }
 
 tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,

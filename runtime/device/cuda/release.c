@@ -47,18 +47,13 @@ static void release_defer(tide_device *device, void *stream, void *data)
     tide_deferred_put(device, stream, &later->deferred, release_go);
 }
 
-/* Can the driver be given memory on the stream? Not on the legacy stream beside the capture of a
- * blocking one, which that would end; of a captured stream it says so itself, and nothing ends. */
-static bool release_is_ordered(tide_device *device, void *stream)
-{
-    return tide_cuda_of(device)->pool != NULL &&
-           ((uintptr_t)stream > TIDE_CU_STREAM_LEGACY || !tide_cuda_capturing(device, stream));
-}
-
-/* What a shortage waits for is remembered, too. */
+/* Not in the order of the legacy stream beside the capture of a blocking one, which that would end; of a captured
+ * stream the driver says so itself, and nothing ends. What a shortage waits for is remembered, too. */
 static void release_device(tide_device *device, void *stream, void *data)
 {
-    const bool ordered = release_is_ordered(device, stream);
+    const bool ordered =
+        tide_cuda_of(device)->pool != NULL &&
+        ((uintptr_t)stream > TIDE_CU_STREAM_LEGACY || !tide_cuda_capturing(device, stream));
     tide_cu_result result = ordered
                                 ? tide_cu.cuMemFreeAsync((tide_cu_address)(uintptr_t)data, stream)
                                 : TIDE_CU_INVALID_VALUE;

@@ -216,20 +216,15 @@ void tide_cuda_mark_drop(tide_device *device, void *mark)
 
 /* ---- what a stream is --------------------------------------------------------------------- */
 
-/* A stream that has a handle of its own knows its context, and no mode forbids the question. False:
- * the driver does not tell so, for it may want a current context. */
-static bool cuda_asks_own(void *stream, int *state)
-{
-    return tide_driver_alive(TIDE_DRIVER_CUDA) &&
-           tide_cu.cuStreamIsCapturing(stream, state) == TIDE_CU_SUCCESS;
-}
-
+/* A stream that has a handle of its own knows its context, and no mode forbids the question. Where the driver
+ * does not tell so it may want a current context. */
 bool tide_cuda_capturing(tide_device *device, void *stream)
 {
     int state = TIDE_CU_CAPTURE_NONE;
     tide_cuda_entered entered;
     if ((uintptr_t)stream > TIDE_CU_STREAM_PER_THREAD && !tide_device_lost(device) &&
-        cuda_asks_own(stream, &state))
+        tide_driver_alive(TIDE_DRIVER_CUDA) &&
+        tide_cu.cuStreamIsCapturing(stream, &state) == TIDE_CU_SUCCESS)
         return state != TIDE_CU_CAPTURE_NONE;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
