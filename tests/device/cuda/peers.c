@@ -32,31 +32,21 @@ static void end(pair *p)
     bench_end(&p->b);
 }
 
-TEST(pools_of_one_device_copy_too_and_others_are_refused)
+/* (In which order both streams go on: failing.c.) */
+TEST(nothing_copies_between_a_device_and_the_host)
 {
     pair p = begin(3);
     tide_pool *host = tide_pool_local();
-    void *other = fake_stream_create(0);
-    tide_pool *second = bench_pool(&p.b, other);
     {
         TIDE_SCOPE(p.b.pool);
-        TIDE_SCOPE(second);
         TIDE_SCOPE(host);
-        uint8_t *x = tide_acquire(p.b.pool, uint8_t, BYTES);
-        uint8_t *y = tide_acquire(second, uint8_t, BYTES), *z = tide_acquire(host, uint8_t, BYTES);
-        put(p.b.stream, x, BYTES, 4);
-        expect_ok(tide_copy_from(second, y, p.b.pool, x, BYTES));
-        expect(other, y, BYTES, 4);
-        expect_status(tide_copy_from(second, y, host, z, BYTES), TIDE_ERROR_ARGUMENT);
+        uint8_t *x = tide_acquire(p.b.pool, uint8_t, BYTES),
+                *z = tide_acquire(host, uint8_t, BYTES);
+        expect_status(tide_copy_from(p.b.pool, x, host, z, BYTES), TIDE_ERROR_ARGUMENT);
         expect_said("download and upload");
-        expect_status(tide_copy_from(host, z, second, y, BYTES), TIDE_ERROR_ARGUMENT);
-        expect_ok(tide_copy_from(second, NULL, p.b.pool, NULL, 0));
-        fake_capture_begin(p.b.stream);
-        expect_status(tide_copy_from(p.pool, y, p.b.pool, x, BYTES), TIDE_ERROR_STATE);
-        expect_capture_whole(p.b.stream);
+        expect_status(tide_copy_from(host, z, p.b.pool, x, BYTES), TIDE_ERROR_ARGUMENT);
+        expect_ok(tide_copy_from(p.pool, NULL, p.b.pool, NULL, 0));
     }
-    expect_ok(tide_pool_destroy(second));
-    fake_stream_destroy(other);
     end(&p);
 }
 
