@@ -80,6 +80,26 @@ TEST(what_is_too_large_to_be_packed_has_none_compiled)
     bench_end(&b);
 }
 
+/* And the thread's last failure stays what it was. */
+TEST(a_frame_without_memory_for_a_block_goes_part_by_part)
+{
+    uint8_t there[2][BYTES] = {{3}, {4}}, got[2][BYTES] = {{0}};
+    bench b = bench_start_with(8, (tide_pool_options){.limit_bytes = 3 * BYTES});
+    tide_nvrtc_set(HOST_NVRTC);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES), *y = tide_acquire(b.pool, uint8_t, BYTES);
+    tide_part parts[] = {{x, there[0], TIDE_U8, BYTES}, {y, there[1], TIDE_U8, BYTES}};
+    assert_non_null(y);
+    assert_null(tide_acquire(b.pool, uint64_t, BYTES / 4));
+    expect_ok(tide_upload_frame(b.pool, parts, 2));
+    parts[0].host = got[0];
+    parts[1].host = got[1];
+    expect_ok(tide_download_frame(b.pool, parts, 2));
+    assert_memory_equal(got, there, sizeof got);
+    expect_said("tide_acquire");
+    assert_int_equal(fake_kernel_runs("tide_unpack") + fake_kernel_runs("tide_pack"), 0);
+    bench_end(&b);
+}
+
 /* The copy to the host reads all of the block. */
 TEST(what_is_between_packed_parts_is_written)
 {
