@@ -185,8 +185,8 @@ TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
  * pinned memory of the pool's own (setting `staging`) and waits for the device only while all are in
  * use; more than these hold is copied as it is, and waited for. A pool with a check level refuses device
  * memory that lies in a slot but in no live array (TIDE_ERROR_STALE, TIDE_ERROR_SIZE), memory of another
- * CUDA device, and on the side of the host what only a device has (TIDE_ERROR_ARGUMENT; OpenCL's shared
- * virtual memory is both). */
+ * CUDA device, and on the side of the host what only a device has (TIDE_ERROR_ARGUMENT; not told of
+ * OpenCL's shared virtual memory). */
 TIDE_API tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes);
 TIDE_API tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes);
 

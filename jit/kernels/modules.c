@@ -21,8 +21,8 @@ typedef struct unit {
     void *kernels[TIDE_FRAME_KINDS];
 } unit;
 
-static unit
-    modules_claimed; /* stands for the unit that a thread is building, or that cannot be had */
+/* Stands for the unit that a thread is building, or that cannot be had. */
+static unit modules_claimed;
 
 /* The text of kernels.h. */
 __asm__(".pushsection .rodata\n"
@@ -88,21 +88,17 @@ static void modules_say_once(const tide_device *device)
                          tide_error_message());
 }
 
-/* NULL: it cannot be had. A device that is lost, in a child of fork or at exit, too, refuses the frame
+/* False: it cannot be had. A device that is lost, in a child of fork or at exit, too, refuses the frame
  * anyway, which is no fault of the kernels. The thread's last failure stays what it was. */
-static unit *modules_build(tide_device *device)
+static bool modules_build(tide_device *device, unit *u)
 {
     tide_failure before;
     tide_failure_keep(&before);
-    unit *u = tide_os_resize(NULL, sizeof *u);
-    bool good = u != NULL && modules_load(device, u);
-    if (u != NULL && !good && !tide_device_lost(device) && !tide_device_exiting(device))
+    bool good = modules_load(device, u);
+    if (!good && !tide_device_lost(device) && !tide_device_exiting(device))
         modules_say_once(device);
     tide_failure_restore(&before);
-    if (good)
-        return u;
-    tide_os_free(u);
-    return NULL;
+    return good;
 }
 
 /* The device's unit, built now if nobody has begun to. NULL: there is none so far, or it cannot be had. */
@@ -110,14 +106,19 @@ static unit *modules_ready_unit(tide_device *device)
 {
     void *none = NULL;
     if (__atomic_load_n(&device->kernels, __ATOMIC_RELAXED) != NULL || tide_device_lost(device) ||
-        tide_device_exiting(device) ||
-        !__atomic_compare_exchange_n(&device->kernels, &none, &modules_claimed, false,
-                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        tide_device_exiting(device))
         return modules_unit_of(device);
-    unit *u = modules_build(device);
-    if (u != NULL)
+    unit *u = tide_os_resize(NULL, sizeof *u);
+    if (u == NULL) /* a later frame tries again */
+        return NULL;
+    const bool claimed = __atomic_compare_exchange_n(&device->kernels, &none, &modules_claimed,
+                                                     false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    if (claimed && modules_build(device, u)) {
         __atomic_store_n(&device->kernels, u, __ATOMIC_RELEASE);
-    return u;
+        return u;
+    }
+    tide_os_free(u);
+    return claimed ? NULL : modules_unit_of(device);
 }
 
 /* ---- using ---------------------------------------------------------------------------------- */

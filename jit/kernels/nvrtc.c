@@ -93,13 +93,13 @@ static void nvrtc_fail(const nvrtc_library *by, program made, int result)
     size_t bytes = 0;
     char *log = NULL;
     if (by->nvrtcGetProgramLogSize(made, &bytes) == 0 && bytes > 1)
-        log = tide_os_resize(NULL, bytes + 1);
+        log = tide_os_resize(NULL, bytes); /* with the final 0 */
     bool read = log != NULL && by->nvrtcGetProgramLog(made, log) == 0;
-    for (size_t i = 0; read && i < bytes; i++)
+    for (size_t i = 0; read && i < bytes - 1; i++)
         if (log[i] < ' ' || log[i] > '~')
             log[i] = ' ';
     if (read)
-        log[bytes] = '\0';
+        log[bytes - 1] = '\0';
     tide_fail(TIDE_ERROR_DEVICE, call, "%s%s%s", by->nvrtcGetErrorString(result), read ? ": " : "",
               read ? log : "");
     tide_os_free(log);

@@ -172,10 +172,8 @@ tide_device *tide_device_open(const char *name)
         if (ordinal >= 0)
             return device_open_on_backend(one, (unsigned)ordinal);
     }
-    tide_fail(TIDE_ERROR_NAME, call,
-              "no kind of device is called '%.40s': there are host, cuda:0 … cuda:9999, "
-              "opencl:0 … opencl:9999",
-              name);
+    tide_fail(TIDE_ERROR_NAME, call, "no kind of device is called '%.40s': there are host%s", name,
+              tide_backends != NULL ? ", cuda:0 … cuda:9999, opencl:0 … opencl:9999" : "");
     return NULL;
 }
 

@@ -29,9 +29,9 @@ typedef struct tide_reserved {
 
 /* Those with the host are TIDE_ERROR_STATE while the stream is captured: replays would copy what is there then. */
 typedef enum tide_copy_kind {
-    TIDE_COPY_WITHIN, /* both sides are the device's                                                */
-    TIDE_COPY_STAGED, /* one is pinned memory                                                       */
-    TIDE_COPY_WAITED /* one is any memory of the host, which waits for all that the stream has     */
+    TIDE_COPY_WITHIN, /* both sides are the device's                                           */
+    TIDE_COPY_STAGED, /* one is pinned memory                                                  */
+    TIDE_COPY_WAITED, /* one is any memory of the host, which waits for all that the stream has */
 } tide_copy_kind;
 
 typedef struct tide_device_methods {
@@ -59,7 +59,7 @@ typedef struct tide_device_methods {
      * pools that are checked. NULL: nobody knows. */
     bool (*misplaced)(tide_device *device, const void *data, bool host);
 
-    /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0. */
+    /* On the stream; the host waits for TIDE_COPY_WAITED alone. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0. */
     tide_status (*fill)(tide_device *device, void *stream, void *data, const void *pattern,
                         size_t pattern_bytes, size_t count);
     tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from, size_t bytes,

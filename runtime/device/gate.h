@@ -12,7 +12,7 @@ typedef enum tide_driver { TIDE_DRIVER_NONE, TIDE_DRIVER_CUDA, TIDE_DRIVER_OPENC
  * had used, with all locked. While the library is attached. */
 void tide_driver_prepare(void (*child)(void));
 
-/* It is loaded: from now on a child does without. */
+/* It is about to be called: from now on a child does without. */
 void tide_driver_use(tide_driver driver);
 
 /* Exit is noticed from now on. Called when the driver has registered its own handlers, so that this

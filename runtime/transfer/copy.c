@@ -52,10 +52,11 @@ static tide_status copy_check_device(const tide_pool *pool, const void *data, co
     tide_device *device = pool->core->device;
     if (!copy_is_misplaced(device, data, false))
         return TIDE_OK;
-    return tide_fail(TIDE_ERROR_ARGUMENT, call,
-                     "%p is memory of another device than %s, that of pool '%s': tide_copy_from "
-                     "copies between devices",
-                     data, device->name, pool->core->name);
+    return tide_fail(
+        TIDE_ERROR_ARGUMENT, call,
+        "%p is no memory of device %s, that of pool '%s': tide_copy_from copies between "
+        "devices",
+        data, device->name, pool->core->name);
 }
 
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes, const char *call)

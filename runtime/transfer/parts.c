@@ -179,11 +179,21 @@ static void *parts_block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
 
 /* ---- up and down ---------------------------------------------------------------------------- */
 
+static bool parts_have_some(const tide_part *parts, size_t count)
+{
+    size_t i = 0;
+    while (i < count && parts[i].count == 0)
+        i++;
+    return i < count;
+}
+
 /* Packed where kernels do that, if there is little of it and memory for a block; else part by part. */
 static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, size_t count, bool up,
                                     const char *call)
 {
     TIDE_FORWARD(parts_check(pool, parts, count, true, call));
+    if (!parts_have_some(parts, count))
+        return TIDE_OK;
     TIDE_FORWARD(tide_copy_check_capture(pool, call));
     if (pool->core->device->host || count < 2)
         return parts_move_each(pool, parts, count, up);

@@ -12,6 +12,7 @@
 #include "runtime/device/deferred.h"
 #include "runtime/pool/memory.h"
 #include "runtime/pool/streams.h"
+#include "runtime/transfer/copy.h"
 
 enum {
     CHUNKS = TIDE_RING_CHUNKS,
@@ -24,8 +25,7 @@ _Static_assert(CHUNK_ALIGN % PIECE_ALIGN == 0, "what is aligned in a chunk is al
 
 typedef struct chunk {
     char *data; /* NULL: not needed so far */
-    void *mark; /* when passed, nothing uses the chunk; NULL: nothing does, or it has not been
-                   closed since */
+    void *mark; /* when passed, nothing uses the chunk; NULL: nothing does, or it is current */
 } chunk;
 
 typedef struct tide_pinned_ring {
@@ -64,6 +64,7 @@ static tide_status ring_give(tide_pool *pool, tide_pinned_ring *ring, uint32_t i
     tide_assert(index < CHUNKS);
     if (c->data != NULL)
         return TIDE_OK;
+    TIDE_FORWARD(tide_copy_check_capture(pool, call)); /* in vain nothing is taken */
     const tide_memory_want want = {.device = pool->core->device,
                                    .memory = TIDE_MEMORY_PINNED,
                                    .bytes = ring->bytes,

@@ -17,7 +17,7 @@ enum { TIDE_RING_CHUNKS = 4 };
 
 /* From the pieces into the block, which has so many bytes, if it is `up`: when it returns the host's memory has
  * been read; the device's is written when the stream comes to it. Or the other way round: when it
- * returns the pieces are there. No graph is captured on the pool's stream. */
+ * returns the pieces are there. TIDE_ERROR_STATE while a graph is captured on the pool's stream. */
 tide_status tide_ring_copy(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
                            size_t count, bool up, const char *call);
 

@@ -248,10 +248,14 @@ static void nobody_goes_by_while_all_are_stopped(void **state)
 
 /* ---- forks ---------------------------------------------------------------------------------- */
 
-static bool stop_forking; /* atomic */
+static bool stop_forking;    /* atomic */
+static unsigned users_ready; /* atomic: threads that allocate nothing any more */
 
+/* The locks of AddressSanitizer's allocator do not survive a fork while another thread allocates. */
 static void *use_until_told(void *buffers)
 {
+    use_once(buffers);
+    __atomic_fetch_add(&users_ready, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&stop_forking, __ATOMIC_RELAXED))
         use_once(buffers);
     return NULL;
@@ -264,6 +268,8 @@ static void a_forked_child_goes_on(void **state)
     pthread_t threads[2];
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_until_told, buffers), 0);
+    while (__atomic_load_n(&users_ready, __ATOMIC_ACQUIRE) < 2)
+        sched_yield();
     for (unsigned i = 0; i < 20; i++) {
         pid_t child = fork_child(0);
         if (child == 0) {

@@ -100,7 +100,6 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
                            size_t pattern_bytes, size_t count);
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes, tide_copy_kind kind);
-/* Is it another device's alone, as far as the driver knows? */
 bool tide_cuda_misplaced(tide_device *device, const void *data, bool host);
 
 /* runtime/device/cuda/release.c */

@@ -57,6 +57,7 @@ static tide_status cuda_resolve_entries(tide_cu_get_proc *get_proc, tide_cu_driv
 
 static tide_status cuda_initialise_driver(const tide_cu_driver *driver)
 {
+    tide_driver_use(TIDE_DRIVER_CUDA);
     tide_cu_result result = driver->cuInit(0);
     if (result == TIDE_CU_SUCCESS)
         return TIDE_OK;
@@ -87,7 +88,6 @@ tide_status tide_cuda_load(void)
         return TIDE_OK;
     TIDE_FORWARD(cuda_load_driver(&driver));
     TIDE_FORWARD(tide_driver_watch_exit(TIDE_DRIVER_CUDA, call));
-    tide_driver_use(TIDE_DRIVER_CUDA);
     tide_cu = driver;
     __atomic_store_n(&cuda_loaded, true, __ATOMIC_RELEASE);
     return TIDE_OK;

@@ -210,7 +210,8 @@ static tide_status cuda_copy(tide_device *device, void *stream, void *to, const 
     if (kind != TIDE_COPY_WAITED)
         return TIDE_OK;
     tide_device_count(&device->waits);
-    return TIDE_CUDA_CALL(device, cuStreamSynchronize, stream);
+    return tide_device_drain_failed(device, stream,
+                                    TIDE_CUDA_CALL(device, cuStreamSynchronize, stream));
 }
 
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,

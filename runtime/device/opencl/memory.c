@@ -5,7 +5,9 @@
  * A number lies in a range of addresses that is reserved for its buffer and that nobody can read, so sums
  * and differences of pointers are right, and nothing else has them. A buffer that is released stays with the
  * driver until the work that was queued before is over. */
+#define _GNU_SOURCE
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -141,19 +143,24 @@ static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes)
 
 /* ---- allocate and release ------------------------------------------------------------------ */
 
+/* Drivers need not align further than to their largest type; a number is aligned to a page. */
+static size_t opencl_most_aligned(const tide_opencl_device *device, int memory)
+{
+    if (memory == TIDE_MEMORY_PINNED)
+        return SIZE_MAX;
+    return device->memory == TIDE_OPENCL_BUFFERS ? (size_t)getpagesize() : SVM_ALIGN_MAX;
+}
+
 static void *opencl_get(tide_opencl_device *device, int memory, size_t bytes, size_t align)
 {
     if (memory == TIDE_MEMORY_PINNED)
         return tide_os_aligned(bytes, align);
     if (device->memory == TIDE_OPENCL_BUFFERS)
         return opencl_make_buffer(device, bytes);
-    align = align < SVM_ALIGN_MAX ? align : SVM_ALIGN_MAX;
     return tide_opencl.clSVMAlloc(device->context, TIDE_CL_MEM_READ_WRITE, bytes, (uint32_t)align);
 }
 
-/* Drivers need not align further than to their largest type; a number is aligned to a page, and the memory behind
- * it as far as the driver aligns buffers. Many drivers take memory when it is first used, so creating it does not
- * fail; tests need the fault. */
+/* Many drivers take memory when it is first used, so creating it does not fail; tests need the fault. */
 tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
@@ -162,6 +169,11 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     (void)stream;
     TIDE_FORWARD(tide_device_answers(base, "tide_device"));
+    const size_t most = opencl_most_aligned(device, memory);
+    if (align > most)
+        return tide_fail(TIDE_ERROR_DEVICE, "tide_device",
+                         "device %s aligns no memory to %zu bytes, %zu at most", base->name, align,
+                         most);
     *data = tide_os_faulted(bytes) ? NULL : opencl_get(device, memory, bytes, align);
     if (*data == NULL)
         return TIDE_ERROR_MEMORY;
@@ -182,7 +194,7 @@ static void opencl_end_share(tide_opencl_device *device, void *stream, void *dat
     tide_opencl.clSVMFree(device->context, data);
 }
 
-/* A driver that can no longer be called keeps what it has. */
+/* A driver that can no longer be called keeps what it has; at exit it may still read memory of the host. */
 void tide_opencl_release(tide_device *base, void *stream, int memory, void *data, size_t bytes)
 {
     tide_opencl_device *device = tide_opencl_of(base);
@@ -190,11 +202,11 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
     (void)bytes;
     tide_assert(data != NULL);
     tide_device_count(&base->releases);
-    if (!tide_driver_alive(TIDE_DRIVER_OPENCL))
-        return;
-    if (memory == TIDE_MEMORY_PINNED)
+    if (memory == TIDE_MEMORY_PINNED && !tide_driver_exiting(TIDE_DRIVER_OPENCL))
         tide_os_free(data);
-    else if (opencl_copy_span(device, data, true, &span))
+    if (memory == TIDE_MEMORY_PINNED || !tide_driver_alive(TIDE_DRIVER_OPENCL))
+        return;
+    if (opencl_copy_span(device, data, true, &span))
         opencl_end_buffer(&span);
     else
         opencl_end_share(device, stream, data);

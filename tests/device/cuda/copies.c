@@ -150,7 +150,7 @@ TEST(staging_during_capture_is_refused)
         fake_capture_begin(b.stream);
         fake_count_anew();
         expect_status(tide_upload(b.pool, to, bytes, 100), TIDE_ERROR_STATE);
-        expect_said("tide_upload: cuda:0: a graph is being captured");
+        expect_said("tide_upload: a graph is captured");
         expect_status(tide_download(b.pool, bytes, from, 100), TIDE_ERROR_STATE);
         expect_status(tide_download_frame(b.pool, parts, 2), TIDE_ERROR_STATE);
         expect_said("tide_download_frame: a graph is captured");
@@ -164,6 +164,20 @@ TEST(staging_during_capture_is_refused)
         assert_int_equal(bytes[0][99], 7);
         fake_graph_destroy(graph);
     }
+    end(&b);
+}
+
+/* Nor is pinned memory taken for what is refused; and frames of nothing are none. */
+TEST(a_first_upload_during_capture_takes_nothing)
+{
+    bench b = start(5);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, 100), bytes[100] = {0};
+    const tide_part none = {x, bytes, TIDE_U8, 0};
+    fake_capture_begin(b.stream);
+    expect_status(tide_upload(b.pool, x, bytes, 100), TIDE_ERROR_STATE);
+    assert_int_equal(fake_calls("cuMemHostAlloc"), 0);
+    expect_ok(tide_upload_frame(b.pool, &none, 1));
+    expect_capture_whole(b.stream);
     end(&b);
 }
 

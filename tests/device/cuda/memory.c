@@ -65,9 +65,11 @@ TEST(what_exceeds_the_ring_is_not_staged)
         assert_int_equal(fake_calls("cuMemHostAlloc"), 1);
         expect_ok(tide_download(b.pool, bytes, x, 64));
         assert_int_equal(bytes[0], 6);
+        const unsigned before = fake_calls("cuStreamSynchronize");
         fake_fail("cuStreamSynchronize", 1, 1, false);
         expect_status(tide_download(b.pool, bytes, x, BYTES), TIDE_ERROR_DEVICE);
         assert_int_equal(fake_failures(), 1);
+        assert_int_equal(fake_calls("cuStreamSynchronize"), before + 2); /* over all the same */
         expect_ok(tide_pool_wait(b.pool));
     }
     bench_end(&b);

@@ -92,7 +92,7 @@ TEST(a_checked_pool_tells_memory_of_another_device)
         uint8_t bytes[BYTES] = {0};
         expect_ok(tide_upload(checked, x, bytes, BYTES));
         expect_status(tide_copy(checked, x, y, BYTES), TIDE_ERROR_ARGUMENT);
-        expect_said("is memory of another device than cuda:0");
+        expect_said("is no memory of device cuda:0");
         expect_status(tide_upload(checked, y, bytes, BYTES), TIDE_ERROR_ARGUMENT);
         expect_status(tide_upload(checked, x, y, BYTES), TIDE_ERROR_ARGUMENT);
         expect_said("the side of the host, is memory of a device");

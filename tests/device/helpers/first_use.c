@@ -15,6 +15,7 @@
 
 #include "jit/kernels/modules.h"
 #include "jit/kernels/nvrtc.h"
+#include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "tests/device/cuda/support.h"
@@ -114,6 +115,21 @@ TEST(what_is_between_packed_parts_is_written)
     expect_ok(tide_download(b.pool, block, packed, BLOCK));
     for (size_t i = 0; i < BLOCK; i++)
         assert_int_equal(block[i], i < FIRST ? 1 : i >= 1024 && i < 1024 + SECOND ? 2 : 0);
+    bench_end(&b);
+}
+
+static bool is_a_unit(size_t bytes)
+{
+    return bytes == 32;
+}
+
+TEST(want_of_memory_leaves_them_to_a_later_frame)
+{
+    bench b = start();
+    tide_os_fault = is_a_unit;
+    assert_true(fills_by_parts(b.pool));
+    tide_os_fault = NULL;
+    assert_false(fills_by_parts(b.pool));
     bench_end(&b);
 }
 

@@ -81,6 +81,12 @@ TEST(bad_copies_are_refused)
     array = tide_acquire_type(pool, TIDE_U8, 60);
     expect_status(tide_upload(pool, array + 50, bytes, 11), TIDE_ERROR_SIZE);
     expect_ok(tide_upload(pool, array + 50, bytes, 10));
+    if (bed_memory() == TIDE_OPENCL_BUFFERS) {
+        expect_status(tide_upload(pool, array, array, 10), TIDE_ERROR_ARGUMENT);
+        assert_non_null(strstr(tide_error_message(), "the side of the host"));
+        expect_status(tide_upload(pool, bytes, bytes, 10), TIDE_ERROR_ARGUMENT);
+        assert_non_null(strstr(tide_error_message(), "is no memory of device"));
+    }
     end_pool(pool);
 }
 

@@ -102,6 +102,13 @@ TEST(slots_lie_as_was_asked)
         assert_int_equal(offset, 9999);
         assert_null(tide_device_buffer(pool, &offset, &offset));
     }
+    const tide_type wide = tide_type_register("of 256", 256, 256);
+    for (int i = 0; i < 8; i++) {
+        data = tide_acquire_type(pool, wide, 10);
+        assert_int_equal(data != NULL,
+                         bed_memory() == TIDE_OPENCL_BUFFERS); /* no matter of chance */
+        assert_int_equal((uintptr_t)data % 256, 0);
+    }
     bed_pool_end(pool);
 }
 
