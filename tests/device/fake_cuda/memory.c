@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LEAST = 512 };
+enum { LEAST = 512, STRAY = 1 << 20 };
 static const size_t arena_bytes = ARENA_BYTES;
 
 struct arena arena;
@@ -31,6 +31,19 @@ static void map_arena(void)
         abort();
 }
 
+/* What blocks lie in. */
+static size_t bytes_used(void)
+{
+    return (arena.top + PAGE - 1) / PAGE * PAGE;
+}
+
+/* And what a kernel may stray to without a crash. Not all of the arena: Valgrind takes milliseconds to hide it. */
+static size_t bytes_shown(void)
+{
+    const size_t bytes = bytes_used() + STRAY;
+    return bytes < arena_bytes ? bytes : arena_bytes;
+}
+
 void memory_reset(void)
 {
     if (arena.device == NULL)
@@ -38,8 +51,7 @@ void memory_reset(void)
     EACH_BLOCK(one)
     if (one->pinned)
         free((void *)(uintptr_t)one->address);
-    if (mprotect(arena.device, arena_bytes, PROT_NONE) != 0)
-        abort();
+    memory_show(arena.device, bytes_shown(), false);
     memset(arena.blocks, 0, arena.count * sizeof *arena.blocks);
     arena.top = arena.count = 0;
 }
@@ -123,7 +135,7 @@ void memory_show_all(bool shown)
         memory_show(from, (size_t)(managed - from), shown);
         from = managed + one->bytes;
     }
-    memory_show(from, (size_t)(arena.device + arena_bytes - from), shown);
+    memory_show(from, (size_t)(arena.device + bytes_shown() - from), shown);
     pages_show_all(shown);
 }
 
@@ -244,7 +256,7 @@ uint64_t memory_take_plain(size_t bytes)
 /* Pages of its own. What was queued before has nothing to do with it. */
 uint64_t memory_take_managed(size_t bytes)
 {
-    size_t start = (arena.top + PAGE - 1) / PAGE * PAGE, whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    size_t start = bytes_used(), whole = (bytes + PAGE - 1) / PAGE * PAGE;
     block *one = NULL;
     if (fake.live_bytes + whole <= fake.limit && start + whole <= arena_bytes)
         one = new_block();

@@ -171,6 +171,7 @@ int main(int count, char **arguments)
         else
             return use();
     }
+    fake_reset(1, seed); /* maps the device once, not in each program's process */
     (void)tide_tune_set("background", 0);
     (void)tide_tune_set("frame_kernels", 0); /* the fake driver loads none */
     for (enum plant plant = first; plant != PLANT_NONE && plant <= last; plant++)

@@ -223,7 +223,7 @@ TEST(the_child_of_a_fork_has_none)
 /* Adds `by` to each of 32 words; or reads far outside. */
 static const char text[] =
     "extern \"C\" __global__ void add(unsigned *data, unsigned by) { data[threadIdx.x] += by; }\n"
-    "extern \"C\" __global__ void stray(volatile int *data) { (void)data[1 << 20]; }\n";
+    "extern \"C\" __global__ void stray(volatile int *data) { (void)data[1 << 16]; }\n";
 
 /* Last: the device stays lost. */
 TEST(what_is_not_ordered_is_found_and_a_fault_loses_the_device)
