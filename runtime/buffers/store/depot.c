@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The depot of an instance: what a thread's cell cannot serve or keep comes here, and memory is
- * taken from the device. (Which memory goes when: runtime/buffers/store/trim.c.) */
+/* The depot of an instance: what a thread's cell cannot serve or keep comes here. (Memory from the device:
+ * allocate.c. Which memory goes when: trim.c.) */
 #include "runtime/buffers/store/depot.h"
 
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/node.h"
 #include "runtime/base/os.h"
-#include "runtime/base/probe.h"
 #include "runtime/base/ring.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/store/address.h"
@@ -18,8 +17,7 @@ enum {
     LOOKS_MAX = 64,          /* buffers, the latest first: that is ready, but for pinned memory in
                                use, and in a capture. Everybody waits meanwhile */
     BORROW_FROM = 128 << 10, /* bytes: what smaller ones would save is not worth a look */
-    CUT_MOST = 8,
-    TRIES_MAX = 64 /* of a request that is refused */
+    CUT_MOST = 8
 };
 
 /* ---- arrays of cached buffers; mutex held --------------------------------------------------- */
@@ -273,86 +271,7 @@ uint32_t tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine)
     return going;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static bool depot_is_none(tide_status status)
-{
-    return status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
-}
-
-static size_t depot_missing(const tide_device *device, tide_status status, size_t bytes, bool again)
-{
-    return status == TIDE_ERROR_LIMIT || !device->host
-               ? tide_budget_missing(device, status, bytes, again)
-               : bytes;
-}
-
-static void depot_count_pressed(tide_buffers *buffers, size_t bytes)
-{
-    tide_lock_take(&buffers->mutex);
-    buffers->pressed++;
-    tide_lock_let_go(&buffers->mutex);
-    TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
-}
-
-/* What buffers have cached goes, and it is asked for once more. */
-static tide_status depot_allocate_calmly(tide_buffers *buffers, const tide_want *want, size_t bytes,
-                                         tide_status status, void **data)
-{
-    tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    size_t missing = depot_missing(device, status, bytes, false);
-    if (missing == 0 ||
-        tide_depot_press(device, tide_hand_over_memory_of(buffers, want->key), missing) == 0)
-        return status;
-    depot_count_pressed(buffers, bytes);
-    return tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-}
-
-/* What nobody uses of the memory that the buffer is of is given back, and it is asked for once more;
- * of a device then again as often as somebody gives some back; not for ever, because other threads
- * may take it. */
-static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
-                                        tide_status status, void **data)
-{
-    tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    const int memory = tide_hand_over_memory_of(buffers, want->key);
-    unsigned asked = 0, tries = 1;
-    if (want->yield == TIDE_YIELD_NOTHING || tide_budget_never(device, memory, bytes))
-        return status;
-    if (want->yield == TIDE_YIELD_CACHED)
-        return depot_allocate_calmly(buffers, want, bytes, status, data);
-    depot_count_pressed(buffers, bytes);
-    for (bool again = true; again && tries < TRIES_MAX; tries++) {
-        size_t missing = depot_missing(device, status, bytes, tries > 1);
-        size_t gone = missing != 0 ? tide_press(device, memory, missing) : 0;
-        status =
-            tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = depot_is_none(status) && !device->host &&
-                (gone != 0 || tide_budget_ask(device, bytes, &asked));
-    }
-    return status;
-}
-
-/* Memory of the device. Mutex not held. */
-static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, size_t bytes,
-                                  void **data)
-{
-    tide_status status =
-        tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-    if (depot_is_none(status))
-        status = depot_allocate_again(buffers, want, bytes, status, data);
-    if (status == TIDE_ERROR_LIMIT)
-        return tide_budget_refuse(tide_hand_over_device_of(buffers, want->key), bytes, want->call);
-    if (status != TIDE_ERROR_MEMORY)
-        return status;
-    tide_lock_take(&buffers->mutex);
-    size_t held = buffers->bytes_held;
-    tide_lock_let_go(&buffers->mutex);
-    return tide_budget_fail(
-        tide_hand_over_device_of(buffers, want->key), status, want->call,
-        "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu",
-        buffers->device->name, bytes, want->bytes, buffers->name, held);
-}
+/* ---- records ------------------------------------------------------------------------------- */
 
 /* The record of a buffer that is new. */
 static void depot_set_up_record(tide_buffers *buffers, uint32_t slot, const tide_want *want,
@@ -453,7 +372,7 @@ static uint32_t depot_make(tide_buffers *buffers, const tide_want *want)
     void *data = NULL;
     if (slot == TIDE_NO_RECORD)
         return slot;
-    if (depot_allocate(buffers, want, bytes, &data) != TIDE_OK) {
+    if (tide_depot_allocate(buffers, want, bytes, &data) != TIDE_OK) {
         tide_lock_take(&buffers->mutex);
         buffers->failed += want->yield == TIDE_YIELD_ALL;
         tide_handle_give(buffers, slot);

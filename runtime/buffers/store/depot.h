@@ -59,6 +59,13 @@ static inline uint32_t tide_depot_cached(const tide_depot_bucket *depot, unsigne
 void tide_depot_close_gap(tide_buffers *buffers, tide_depot_bucket *depot, unsigned bucket,
                           uint32_t to, uint32_t from);
 
+/* ---- runtime/buffers/store/allocate.c ---- */
+
+/* Memory of the device for a buffer of so many bytes; where there is none, what `yield` lets go for it goes first. A
+ * failure has a message. Mutex not held. */
+tide_status tide_depot_allocate(tide_buffers *buffers, const tide_want *want, size_t bytes,
+                                void **data);
+
 /* ---- runtime/buffers/store/trim.c ---- */
 
 /* Gives back what has been cached for so many ticks, of the device's memory (NULL: of all). `wait`: also
