@@ -41,22 +41,21 @@ static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, co
     return TIDE_OK;
 }
 
-static bool copy_is_misplaced(tide_device *device, const void *data, bool host)
+/* Nothing would order a copy with the work of another device, and the host cannot read what only a device has. */
+static tide_status copy_check_side(const tide_pool *pool, const void *data, bool host,
+                                   const char *call)
 {
-    return device->methods->misplaced != NULL && device->methods->misplaced(device, data, host);
-}
-
-/* Nothing would order the copy with the work of the other device. */
-static tide_status copy_check_device(const tide_pool *pool, const void *data, const char *call)
-{
-    tide_device *device = pool->core->device;
-    if (!copy_is_misplaced(device, data, false))
+    const tide_pool_core *core = pool->core;
+    tide_device *device = core->device;
+    if (!core->careful || device->methods->misplaced == NULL ||
+        !device->methods->misplaced(device, data, host))
         return TIDE_OK;
-    return tide_fail(
-        TIDE_ERROR_ARGUMENT, call,
-        "%p is no memory of device %s, that of pool '%s': tide_copy_from copies between "
-        "devices",
-        data, device->name, pool->core->name);
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is %s, for pool '%s' of device %s: %s", data,
+                     host ? "memory of a device on the side of the host"
+                          : "no memory of the device",
+                     core->name, device->name,
+                     host ? "are the two pointers in the wrong order?"
+                          : "tide_copy_from copies between devices");
 }
 
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes, const char *call)
@@ -72,19 +71,12 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
         return TIDE_OK;
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         TIDE_FORWARD(copy_check_row(pool, core->rows.used[i], data, bytes, call));
-    return copy_check_device(pool, data, call);
+    return copy_check_side(pool, data, false, call);
 }
 
 tide_status tide_copy_check_host(const tide_pool *pool, const void *host, const char *call)
 {
-    const tide_pool_core *core = pool->core;
-    if (!core->careful || !copy_is_misplaced(core->device, host, true))
-        return TIDE_OK;
-    return tide_fail(
-        TIDE_ERROR_ARGUMENT, call,
-        "%p, the side of the host, is memory of a device (the pool's, '%s', is %s): are the "
-        "two pointers in the wrong order?",
-        host, core->name, core->device->name);
+    return copy_check_side(pool, host, true, call);
 }
 
 tide_status tide_copy_check_capture(const tide_pool *pool, const char *call)

@@ -85,25 +85,24 @@ static bool ring_chunk_full(const tide_pinned_ring *ring)
     return ring->bytes - ring->used < PIECE_ALIGN;
 }
 
-/* The next chunk becomes current, once its mark has been passed. The one that was gets a mark that goes with what
- * is in flight there; where something fails it stays current, and full, with its mark. */
+/* The next chunk becomes current, once its mark has been passed. The one that was gets a mark, behind what is in
+ * flight there; where something fails before that, it stays current, and full. */
 static tide_status ring_advance(tide_pool *pool, tide_pinned_ring *ring, const char *call)
 {
     tide_device *device = pool->core->device;
     const uint32_t next = (ring->current + 1) % CHUNKS;
     chunk *was = &ring->chunks[ring->current], *is = &ring->chunks[next];
-    tide_assert(ring_chunk_full(ring));
+    tide_assert(ring_chunk_full(ring) && was->mark == NULL);
     TIDE_FORWARD(ring_give(pool, ring, next, call));
-    if (was->mark == NULL)
-        was->mark = device->methods->mark(device, pool->core->streams.own);
-    if (was->mark == NULL)
-        return tide_error_status();
     if (is->mark != NULL) {
         if (!device->methods->mark_done(device, is->mark))
             TIDE_FORWARD(device->methods->mark_wait(device, is->mark));
         device->methods->mark_drop(device, is->mark);
         is->mark = NULL;
     }
+    was->mark = device->methods->mark(device, pool->core->streams.own);
+    if (was->mark == NULL)
+        return tide_error_status();
     ring->current = next;
     ring->used = 0;
     return TIDE_OK;

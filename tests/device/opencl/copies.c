@@ -83,9 +83,9 @@ TEST(bad_copies_are_refused)
     expect_ok(tide_upload(pool, array + 50, bytes, 10));
     if (bed_memory() == TIDE_OPENCL_BUFFERS) {
         expect_status(tide_upload(pool, array, array, 10), TIDE_ERROR_ARGUMENT);
-        assert_non_null(strstr(tide_error_message(), "the side of the host"));
+        assert_non_null(strstr(tide_error_message(), "on the side of the host"));
         expect_status(tide_upload(pool, bytes, bytes, 10), TIDE_ERROR_ARGUMENT);
-        assert_non_null(strstr(tide_error_message(), "is no memory of device"));
+        assert_non_null(strstr(tide_error_message(), "is no memory of the device"));
     }
     end_pool(pool);
 }

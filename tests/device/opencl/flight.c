@@ -222,7 +222,7 @@ TEST(an_array_of_another_device_is_refused)
     uint32_t *here = tide_acquire(pool, uint32_t, N), *there = tide_acquire(theirs, uint32_t, N);
     expect_status(tide_copy(pool, here, there, N * sizeof *here), TIDE_ERROR_ARGUMENT);
     expect_status(tide_copy(pool, there, here, N * sizeof *here), TIDE_ERROR_ARGUMENT);
-    assert_non_null(strstr(tide_error_message(), "is no memory of device"));
+    assert_non_null(strstr(tide_error_message(), "is no memory of the device"));
     fill_by_upload(pool, here, N, 3);
     expect_words(pool, here, N, 3);
     expect_ok(tide_pool_reset(pool));
