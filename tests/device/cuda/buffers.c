@@ -68,6 +68,31 @@ TEST(streams_order_the_memory_and_no_host_waits)
     }
 }
 
+/* The driver aligns as far as it likes; what is aligned less than asked goes back. */
+TEST(memory_that_is_not_aligned_as_asked_goes_back)
+{
+    scene s = begin(1);
+    tide_buffer got[4];
+    unsigned refused = 0;
+    for (unsigned i = 0; i < sizeof got / sizeof *got; i++) {
+        const uint64_t before = fake_live_bytes();
+        got[i] = tide_buffer_acquire_on(s.buffers, BYTES, TIDE_BUFFER_HUGE_ALIGNED, s.b.stream);
+        if (got[i].generation != 0) {
+            assert_int_equal((uintptr_t)tide_buffer_pointer(s.buffers, got[i]) % (2 << 20), 0);
+            continue;
+        }
+        refused++;
+        assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+        assert_non_null(strstr(tide_error_message(), "no memory aligned to 2097152 bytes"));
+        assert_int_equal(fake_live_bytes(), before);
+    }
+    assert_true(refused >= 3);
+    for (unsigned i = 0; i < sizeof got / sizeof *got; i++)
+        if (got[i].generation != 0)
+            expect_ok(tide_buffer_release(s.buffers, got[i]));
+    end(&s);
+}
+
 TEST(an_integrated_device_gets_memory_that_the_host_sees)
 {
     scene s = begin(4);
