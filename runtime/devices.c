@@ -13,9 +13,16 @@ static const tide_backend devices_backends[] = {
 #undef TIDE_X
         {0}};
 
+static const char devices_names[] =
+#define TIDE_X(prefix, open) ", " prefix "0 … " prefix "9999"
+    TIDE_BACKENDS_EACH(TIDE_X)
+#undef TIDE_X
+    ;
+
 static void devices_attach(void)
 {
     tide_backends = devices_backends;
+    tide_backend_names = devices_names;
     tide_driver_prepare(tide_devices_lose_forked);
 }
 

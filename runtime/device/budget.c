@@ -20,8 +20,8 @@
 
 enum { ASKED_AGAIN_MAX = 16 };
 
-static _Thread_local bool
-    budget_asking; /* inside of a function of the program, which is not asked again */
+/* This thread is inside of a function of the program, which is not asked again. */
+static _Thread_local bool budget_asking;
 
 /* All memory of the host, but not what the program gave to a pool; of a device what is its own. */
 static bool budget_counts(const tide_device *device, int memory)

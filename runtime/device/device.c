@@ -73,6 +73,7 @@ static void device_end_turn(void)
 enum { DIGITS_MAX = 4 }; /* of a device's number */
 
 const tide_backend *tide_backends;
+const char *tide_backend_names = "";
 
 /* The number after the prefix, or -1: a few digits and nothing else. */
 static int device_ordinal_of(const char *name, const char *prefix)
@@ -173,7 +174,7 @@ tide_device *tide_device_open(const char *name)
             return device_open_on_backend(one, (unsigned)ordinal);
     }
     tide_fail(TIDE_ERROR_NAME, call, "no kind of device is called '%.40s': there are host%s", name,
-              tide_backends != NULL ? ", cuda:0 … cuda:9999, opencl:0 … opencl:9999" : "");
+              tide_backend_names);
     return NULL;
 }
 

@@ -29,17 +29,17 @@ typedef struct tide_reserved {
 
 /* Those with the host are TIDE_ERROR_STATE while the stream is captured: replays would copy what is there then. */
 typedef enum tide_copy_kind {
-    TIDE_COPY_WITHIN, /* both sides are the device's                                           */
-    TIDE_COPY_STAGED, /* one is pinned memory                                                  */
-    TIDE_COPY_WAITED, /* one is any memory of the host, which waits for all that the stream has */
+    TIDE_COPY_WITHIN, /* both sides are the device's */
+    TIDE_COPY_STAGED, /* one is pinned memory */
+    TIDE_COPY_WAITED  /* one is any memory of the host, which waits for all that the stream has */
 } tide_copy_kind;
 
 typedef struct tide_device_methods {
-    /* `bytes` is not 0, `align` is a power of two, to be kept if the driver can. TIDE_ERROR_MEMORY, without a message, when there
-     * is no memory. Memory of the device is ready for work that is queued on the stream from now on;
-     * released memory goes after the work that is queued on the stream now. Pinned and managed memory
-     * is ready, and goes, at once; so does memory for other processes. Memory is released as the kind
-     * that it was allocated as. */
+    /* `bytes` is not 0, `align` is a power of two: who calls looks whether the driver has kept it.
+     * TIDE_ERROR_MEMORY, without a message, when there is no memory. Memory of the device is ready for
+     * work that is queued on the stream from now on; released memory goes after the work that is queued
+     * on the stream now. Pinned and managed memory is ready, and goes, at once; so does memory for
+     * other processes. Memory is released as the kind that it was allocated as. */
     tide_status (*allocate)(tide_device *device, void *stream, int memory, size_t bytes,
                             size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
@@ -59,7 +59,8 @@ typedef struct tide_device_methods {
      * pools that are checked. NULL: nobody knows. */
     bool (*misplaced)(tide_device *device, const void *data, bool host);
 
-    /* On the stream; the host waits for TIDE_COPY_WAITED alone. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0. */
+    /* On the stream; the host waits for TIDE_COPY_WAITED alone. A pattern has 1, 2, 4, 8 or any other
+     * number of bytes, not 0. */
     tide_status (*fill)(tide_device *device, void *stream, void *data, const void *pattern,
                         size_t pattern_bytes, size_t count);
     tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from, size_t bytes,
@@ -270,7 +271,9 @@ typedef struct tide_backend {
     tide_status (*open)(tide_device *device, unsigned ordinal);
 } tide_backend;
 
-/* The last has no prefix. NULL: there are none. Set while the library is attached. */
+/* The last has no prefix; NULL: there are none. What names they open, for a message. Both set while the library is
+ * attached. */
 extern const tide_backend *tide_backends;
+extern const char *tide_backend_names;
 
 #endif

@@ -41,14 +41,14 @@ static tide_status capture_check_begin(const tide_pool *pool, const char *call)
     return tide_device_answers(core->device, call);
 }
 
-/* What rewinds queue inside of the capture becomes edges of the graph, so what was queued before it
- * is put in order now: all of it before whatever the pool's stream and declared ones do next. */
 tide_status tide_capture_begin(tide_pool *pool)
 {
     const char *call = "tide_capture_begin";
     TIDE_FORWARD(tide_pool_use(pool, call));
     TIDE_FORWARD(capture_check_begin(pool, call));
     tide_pool_core *core = pool->core;
+    /* What rewinds queue inside of the capture becomes edges of the graph, so what was queued before it is put in
+     * order now: all of it before whatever the pool's stream and declared ones do next. */
     TIDE_FORWARD(tide_streams_gather(pool, call));
     TIDE_FORWARD(tide_streams_finish(pool, TIDE_OK, call));
     tide_capture *capture = tide_os_resize(NULL, sizeof *capture);

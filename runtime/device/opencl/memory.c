@@ -143,7 +143,8 @@ static void *opencl_make_buffer(tide_opencl_device *device, size_t bytes)
 
 /* ---- allocate and release ------------------------------------------------------------------ */
 
-/* Drivers need not align further than to their largest type; a number is aligned to a page. */
+/* Drivers need not align further than to their largest type. A number is aligned to a page, the memory behind it as
+ * far as the driver aligns buffers. */
 static size_t opencl_most_aligned(const tide_opencl_device *device, int memory)
 {
     if (memory == TIDE_MEMORY_PINNED)
