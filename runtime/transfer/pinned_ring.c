@@ -93,6 +93,7 @@ static tide_status ring_advance(tide_pool *pool, tide_pinned_ring *ring, const c
     const uint32_t next = (ring->current + 1) % CHUNKS;
     chunk *was = &ring->chunks[ring->current], *is = &ring->chunks[next];
     tide_assert(ring_chunk_full(ring) && was->mark == NULL);
+    TIDE_FORWARD(tide_copy_check_capture(pool, call)); /* in vain nobody waits */
     TIDE_FORWARD(ring_give(pool, ring, next, call));
     if (is->mark != NULL) {
         if (!device->methods->mark_done(device, is->mark))

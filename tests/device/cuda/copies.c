@@ -181,6 +181,23 @@ TEST(a_first_upload_during_capture_takes_nothing)
     end(&b);
 }
 
+/* A chunk that is full stays so: nobody waits for the next. */
+TEST(an_upload_during_capture_does_not_turn_the_ring)
+{
+    bench b = start(5);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, 4096), bytes[4096] = {0};
+    for (int i = 0; i < 8; i++)
+        expect_ok(tide_upload(b.pool, x, bytes, sizeof bytes));
+    fake_capture_begin(b.stream);
+    fake_count_anew();
+    expect_status(tide_upload(b.pool, x, bytes, 100), TIDE_ERROR_STATE);
+    assert_int_equal(fake_calls("cuEventQuery") + fake_calls("cuEventSynchronize"), 0);
+    expect_capture_whole(b.stream);
+    for (int i = 0; i < 8; i++)
+        expect_ok(tide_upload(b.pool, x, bytes, sizeof bytes));
+    end(&b);
+}
+
 TEST(a_checked_pool_tells_pointers_in_the_wrong_order)
 {
     uint32_t words[WORDS] = {0};
