@@ -13,7 +13,7 @@ static const tide_backend devices_backends[] = {
 #undef TIDE_X
         {0}};
 
-static const char devices_names[] =
+static const char devices_names[] = ""
 #define TIDE_X(prefix, open) ", " prefix "0 … " prefix "9999"
     TIDE_BACKENDS_EACH(TIDE_X)
 #undef TIDE_X

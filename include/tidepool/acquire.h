@@ -7,7 +7,7 @@
  * pointer of its own. NULL with a message that names call, value and limit, nothing acquired:
  * TIDE_ERROR_SIZE (the bytes overflow, as of a negative count), TIDE_ERROR_MEMORY, TIDE_ERROR_LIMIT,
  * TIDE_ERROR_TYPE, TIDE_ERROR_THREAD, TIDE_ERROR_ARGUMENT (NULL pool), TIDE_ERROR_DEVICE (also: memory
- * so aligned is not to be had there, as on OpenCL above 128 bytes).
+ * so aligned is not to be had there, as above 128 bytes of OpenCL's shared virtual memory).
  *
  * Each element type has its own row of slots: the idea is AdaptiveArrayPools.jl's. */
 #ifndef TIDEPOOL_ACQUIRE_H

@@ -50,12 +50,12 @@ static tide_status copy_check_side(const tide_pool *pool, const void *data, bool
     if (!core->careful || device->methods->misplaced == NULL ||
         !device->methods->misplaced(device, data, host))
         return TIDE_OK;
-    return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is %s, for pool '%s' of device %s: %s", data,
-                     host ? "memory of a device on the side of the host"
-                          : "no memory of the device",
-                     core->name, device->name,
-                     host ? "are the two pointers in the wrong order?"
-                          : "tide_copy_from copies between devices");
+    return tide_fail(
+        TIDE_ERROR_ARGUMENT, call,
+        "%p is %s, for pool '%s' of device %s: are the two pointers in the wrong order? "
+        "(tide_copy_from copies between devices)",
+        data, host ? "memory of a device on the side of the host" : "no memory of the device",
+        core->name, device->name);
 }
 
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes, const char *call)
