@@ -234,7 +234,7 @@ static void *adopt_pool(void *pool)
 TEST(a_pool_stays_with_the_thread_whose_default_stream_it_is_on)
 {
     bench own = bench_start(3);
-    tide_pool *pool = bench_pool(&own, (void *)(uintptr_t)TIDE_CU_STREAM_PER_THREAD);
+    tide_pool *pool = bench_pool(&own, (void *)(uintptr_t)TIDE_CU_STREAM_PER_THREAD, NULL);
     assert_int_equal((uintptr_t)on_thread(adopt_pool, pool), TIDE_ERROR_STATE);
     expect_ok(tide_pool_adopt(pool));
     expect_ok(tide_pool_destroy(pool));

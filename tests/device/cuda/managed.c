@@ -38,9 +38,7 @@ TEST(a_pool_of_managed_buffers_has_managed_slots)
     bench b = bench_start(5);
     assert_true(info_of(b.device).managed && info_of(b.device).concurrent);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
-    assert_non_null(pool);
+    tide_pool *pool = bench_pool(&b, b.stream, buffers);
     for (uint8_t i = 0; i < 10; i++) {
         TIDE_SCOPE(pool);
         uint8_t *x = tide_zeros(pool, uint8_t, BYTES);
@@ -67,8 +65,7 @@ TEST(it_is_the_devices_own_where_it_is_not_moved)
     for (unsigned moved = 0; moved < 2; moved++) {
         bench b = bench_start_without(6, moved != 0 ? 0 : FAKE_CONCURRENT);
         tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_MANAGED);
-        tide_pool *pool = tide_pool_create(
-            &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+        tide_pool *pool = bench_pool(&b, b.stream, buffers);
         {
             TIDE_SCOPE(b.pool);
             TIDE_SCOPE(pool);

@@ -261,7 +261,7 @@ TEST(memory_that_goes_again_and_again_is_noted_once)
     bench b = bench_start(1);
     fake_count_anew();
     for (int i = 0; i < 50; i++) {
-        tide_pool *pool = bench_pool(&b, b.stream);
+        tide_pool *pool = bench_pool(&b, b.stream, NULL);
         uint8_t *x = tide_acquire(pool, uint8_t, HALF);
         assert_non_null(x);
         put(b.stream, x, HALF, 1);
@@ -278,7 +278,7 @@ TEST(where_there_is_no_event_nothing_is_noted)
 {
     bench b = bench_start(1);
     void *stream = fake_stream_create(0);
-    tide_pool *pool = bench_pool(&b, stream);
+    tide_pool *pool = bench_pool(&b, stream, NULL);
     assert_non_null(tide_acquire(pool, uint8_t, HALF));
     expect_ok(tide_pool_reset(pool));
     fake_fail("cuEventRecord", 1, TIDE_CU_INVALID_VALUE, true);
@@ -322,8 +322,7 @@ TEST(memory_for_other_processes_is_of_no_memory_pool)
     bench b = bench_start(7);
     assert_true(info_of(b.device).exports);
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_IPC);
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    tide_pool *pool = bench_pool(&b, b.stream, buffers);
     for (uint8_t i = 0; i < 2; i++) { /* the second is cached memory */
         TIDE_SCOPE(pool);
         tide_buffer buffer = tide_buffer_acquire(buffers, HALF);

@@ -134,8 +134,7 @@ TEST(streams_that_did_nothing_cost_no_event)
     fake_stream_destroy(other);
 }
 
-/* An array that both streams may use, rewound inside the declaration and used first on the other.
- */
+/* An array that both streams may use, rewound inside the declaration and used first on the other. */
 TEST(inner_rewinds_order_both_ways)
 {
     bench b = bench_start(67);
@@ -384,7 +383,7 @@ static void give_back(tide_dl_managed *managed)
 TEST(an_imported_tensor_goes_back_when_its_work_is_over)
 {
     bench b = bench_start(3);
-    tide_pool *producer = bench_pool(&b, b.stream);
+    tide_pool *producer = bench_pool(&b, b.stream, NULL);
     int64_t shape[] = {100};
     float *data = tide_acquire(producer, float, 100);
     tide_dl_managed managed = {.version = {TIDE_DL_MAJOR, TIDE_DL_MINOR},

@@ -158,9 +158,9 @@ TEST(idle_pools_of_the_thread_give_back_to_buffers)
 TEST(slots_that_are_buffers_go_too)
 {
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    tide_pool *pool = bench_pool(&b, b.stream, buffers);
     use_and_free(pool, b.stream);
+    assert_int_equal(cache_of(buffers).live, PARTS);
     expect_wanted_of(pool);
     assert_int_equal(asked, 0);
     assert_int_equal(pressed_of(pool), PARTS);
@@ -180,13 +180,13 @@ TEST(of_slots_that_are_buffers_no_more_go_than_are_wanted)
 {
     enum { SLOTS = 80, SLOT = UNIT / 8 };
     tide_buffers *buffers = bench_buffers(&b, TIDE_BUFFER_DEVICE);
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    tide_pool *pool = bench_pool(&b, b.stream, buffers);
     {
         TIDE_SCOPE(pool);
         for (unsigned i = 0; i < SLOTS; i++)
             assert_non_null(tide_acquire(pool, uint8_t, SLOT));
     }
+    assert_int_equal(cache_of(buffers).live, SLOTS);
     fake_limit(fake_live_bytes() + 8 * SLOT - SLOT / 2);
     {
         TIDE_SCOPE(pool);
@@ -395,8 +395,7 @@ TEST(for_a_smaller_slot_nobody_gives_any_up)
     tide_pool *other = another_pool("other", b.stream);
     tide_buffers *cache = bench_buffers(&b, TIDE_BUFFER_DEVICE),
                  *mine = bench_buffers(&b, TIDE_BUFFER_DEVICE);
-    tide_pool *drawing = tide_pool_create(
-        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = mine});
+    tide_pool *drawing = bench_pool(&b, b.stream, mine);
     tide_pool *pool = seed > 2 ? drawing : b.pool;
     expect_ok(tide_buffer_release(cache, tide_buffer_acquire(cache, UNIT)));
     {
@@ -409,6 +408,7 @@ TEST(for_a_smaller_slot_nobody_gives_any_up)
     assert_int_equal(asked + pressed_of(other), 0);
     assert_int_equal(cache_of(cache).bytes_cached, UNIT);
     assert_int_equal(stats_of(pool).bytes_held, 16 * UNIT);
+    assert_int_equal(cache_of(mine).live != 0, seed > 2);
     expect_ok(tide_pool_destroy(drawing));
     expect_ok(tide_buffers_destroy(mine));
     expect_ok(tide_buffers_destroy(cache));
@@ -435,13 +435,13 @@ TEST(a_slot_that_is_a_buffer_grows_at_no_cost_for_others)
 {
     tide_buffers *cache = bench_buffers(&b, TIDE_BUFFER_DEVICE),
                  *mine = bench_buffers(&b, TIDE_BUFFER_DEVICE);
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = mine});
+    tide_pool *pool = bench_pool(&b, b.stream, mine);
     expect_ok(tide_buffer_release(cache, tide_buffer_acquire(cache, UNIT)));
     {
         TIDE_SCOPE(pool);
         assert_non_null(tide_acquire(pool, uint8_t, 20 * UNIT));
     }
+    assert_int_equal(cache_of(mine).live, 1);
     const size_t least = tide_buffers_round_up(mine, 20 * UNIT + 1);
     expect_ok(tide_device_memory_set(
         b.device,
@@ -450,9 +450,7 @@ TEST(a_slot_that_is_a_buffer_grows_at_no_cost_for_others)
         TIDE_SCOPE(pool);
         assert_non_null(tide_acquire(pool, uint8_t, 20 * UNIT + 1));
     }
-    tide_buffers_statistics now;
-    expect_ok(tide_buffers_stats(cache, &now, NULL, 0));
-    assert_true(now.bytes_cached >= UNIT);
+    assert_true(cache_of(cache).bytes_cached >= UNIT);
     expect_ok(tide_pool_destroy(pool));
     expect_ok(tide_buffers_destroy(mine));
     expect_ok(tide_buffers_destroy(cache));

@@ -43,9 +43,10 @@ bench bench_start(uint32_t seed)
     return bench_start_without(seed, 0);
 }
 
-tide_pool *bench_pool(const bench *b, void *stream)
+tide_pool *bench_pool(const bench *b, void *stream, tide_buffers *buffers)
 {
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = b->device, .stream = stream});
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b->device, .stream = stream, .buffers = buffers});
     if (pool == NULL)
         fail_msg("%s", tide_error_message());
     return pool;

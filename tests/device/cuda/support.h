@@ -25,8 +25,8 @@ bench bench_start(uint32_t seed);
 bench bench_start_with(uint32_t seed, tide_pool_options options);
 bench bench_start_without(uint32_t seed, unsigned what); /* FAKE_…: what the driver lacks */
 
-/* Another pool of its device. */
-tide_pool *bench_pool(const bench *b, void *stream);
+/* Another pool of its device; with buffers, its slots are those. */
+tide_pool *bench_pool(const bench *b, void *stream, tide_buffers *buffers);
 
 /* Buffers of this kind on the bench's stream. */
 tide_buffers *bench_buffers(const bench *b, uint32_t kind);
